@@ -25,13 +25,12 @@ from rich.console import Console
 from rich.table import Table
 
 from databases import KINDS, open_databases
-from roost.moving.export_format import header_line, line_of, new_digests, table_line, trailer_line
+from roost.moving.export_format import export_lines, line_of, new_digests
 from roost.moving.exporting import write_export
 from roost.moving.importing import import_export
 from roost.store.database import Database, DatabaseOptions
 from roost.store.journal.triggers import install_triggers, remove_triggers
 from roost.store.migrations.schema import sync_schema
-from roost.store.transfer.layout import LAYOUT
 from support.servers.live_server import LiveServer, ReferenceServer
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -105,16 +104,11 @@ def rows(hosts: int) -> dict[str, Iterator[list[Any]]]:
 def write_synthetic(path: Path, hosts: int) -> None:
     """Write the rows of a cloud as an export."""
     counts = {name: sum(1 for _ in its) for name, its in rows(hosts).items()}
-    made, digests = rows(hosts), new_digests()
+    made = rows(hosts)
     with path.open("wb") as file:
-        file.write(header_line(counts))
-        for part in LAYOUT:
-            file.write(table_line(part.name))
-            for row in made[part.name]:
-                line = line_of(row)
-                digests[part.name].add(line)
-                file.write(line)
-        file.write(trailer_line(digests))
+        file.writelines(
+            export_lines(counts, new_digests(), lambda part: ([row] for row in made[part.name]))
+        )
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
@@ -105,8 +104,8 @@ def database(kind: str, _makers: dict[str, Databases], _prepared: dict[str, Data
         options = DatabaseOptions(url=_makers[kind].create().url, sqlite_synchronous=False)
         _prepared[kind] = Database(options)
         prepare_schema(_prepared[kind], upgrade=True)
-        _prepared[kind].transact(sync_standard_names)
-    _prepared[kind].write(clean_tables)
+        _prepared[kind].write(sync_standard_names)
+    _prepared[kind].write_at_once(clean_tables)
     return _prepared[kind]
 
 
@@ -126,8 +125,7 @@ def _usual_applications(
             settings = settings_for(database, tmp_path_factory.mktemp("settings"))
             known[url] = settings, Policy(settings.oslo)
         settings, policy = known[url]
-        with patch("roost.api.application.Policy", new=lambda _: policy):
-            return Application(settings, database)
+        return Application(settings, database, policy)
 
     return make
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from roost.configuration.options import NETWORK, ROOST
+from roost.configuration.options import GROUPS
 from roost.model.limits import Limits
 
 PAGE = (Path(__file__).parents[1] / "docs" / "operating.md").read_text()
 
 
-@pytest.mark.parametrize("name", [option.name for option in (*ROOST, *NETWORK)])
+@pytest.mark.parametrize("name", [option.name for option in GROUPS["roost"]])
 def test_the_page_has_a_row_for_every_option(name: str) -> None:
     assert f"| `{name}` |" in PAGE
 
 
 def test_every_limit_is_an_option() -> None:
-    assert {field.name for field in fields(Limits)} <= {option.name for option in ROOST}
+    assert {field.name for field in fields(Limits)} <= {option.name for option in GROUPS["roost"]}

@@ -13,8 +13,8 @@ from roost.configuration.settings import Settings
 from roost.store.connections.driver_errors import advice, explained, shown_url
 from roost.store.connections.errors import DatabaseAway, DatabaseUnusable, OutcomeUnknown
 from roost.store.database import Database
+from roost.store.meta import ensure_identity, read_identity
 from roost.store.migrations.schema import prepare_schema
-from roost.store.rows.identity import ensure_identity, read_identity
 from roost.store.rows.vocabulary import sync_standard_names
 
 _LOG = logging.getLogger(__name__)
@@ -60,10 +60,10 @@ def _prepare(settings: Settings, database: Database) -> None:
         max_retries=settings.connect_attempts,
         retry_interval=settings.connect_interval_seconds,
     )
-    database.transact(sync_standard_names)
+    database.write(sync_standard_names)
     # The schema of an older version is current, and its database has no identity yet.
     if database.read(read_identity) is None:
-        database.write(ensure_identity)
+        database.write_at_once(ensure_identity)
 
 
 def _patiently(settings: Settings, database: Database, work: Callable[[], None]) -> None:

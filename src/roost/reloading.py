@@ -70,9 +70,9 @@ class Reloader:
             return False
         _LOG.info("The configuration was read again%s", _changes(before, self._in_force))
         waiting = [
-            f"[{group}]{name}"
-            for group, name in changed_options(self._at_start, self._in_force)
-            if needs_restart(group)
+            str(option)
+            for option in changed_options(self._at_start, self._in_force)
+            if needs_restart(option.group)
         ]
         if waiting:
             _LOG.warning("These changes need a restart: %s", ", ".join(waiting))
@@ -85,8 +85,6 @@ def _refusal(why: str) -> str:
 
 def _changes(before: Settings, after: Settings) -> str:
     names = [
-        f"[{group}]{name}"
-        for group, name in changed_options(before, after)
-        if not needs_restart(group)
+        str(option) for option in changed_options(before, after) if not needs_restart(option.group)
     ]
     return f": {', '.join(names)} changed" if names else "; policy files are read anew"

@@ -882,7 +882,7 @@ class TestTimes:
         def age(connection: Connection) -> None:
             connection.execute(sa.update(tables.allocations).values(created_at=written))
 
-        database.write(age)
+        database.write_at_once(age)
         answer = api.get(f"/allocations/{consumer}")
         assert answer.headers["last-modified"] == "Thu, 20 Feb 2020 20:20:20 GMT"
         assert answer.headers["cache-control"] == "no-cache"
@@ -895,7 +895,7 @@ class TestTimes:
             long_ago = utc_now() - timedelta(days=300)
             connection.execute(sa.update(tables.allocations).values(created_at=long_ago))
 
-        database.write(age)
+        database.write_at_once(age)
         body = claim("1.39", {provider: {"VCPU": 1}}, consumer_generation=1)
         assert api.put(f"/allocations/{consumer}", body).status == 204
         shown = api.get(f"/allocations/{consumer}").headers["last-modified"]
@@ -946,7 +946,7 @@ class TestAdoptedRows:
                 },
             )
 
-        database.write(write)
+        database.write_at_once(write)
 
     @pytest.mark.parametrize("sent", [None, 0])
     def test_a_consumer_left_by_a_failed_claim_may_claim_as_new(
@@ -985,7 +985,7 @@ class TestAdoptedRows:
                     sa.update(column.table).where(column == consumer).values({column.name: spelt})
                 )
 
-        database.write(write)
+        database.write_at_once(write)
 
     @pytest.mark.parametrize("spell", [str.upper, lambda uuid: uuid.replace("-", "")])
     def test_a_consumer_in_another_spelling_is_found(

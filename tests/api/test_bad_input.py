@@ -148,7 +148,7 @@ def new_target(
 
     def make() -> RequestTarget:
         if not kept or not kept[0].is_as_made:
-            database.write(clean_tables)
+            database.write_at_once(clean_tables)
             uuids = setup_cache.once(make_target, api)
             kept[:] = [RequestTarget(api, database, *uuids, dump(database))]
         return kept[0]

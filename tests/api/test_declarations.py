@@ -10,6 +10,7 @@ import pytest
 from roost.api.handlers import aggregates, resource_classes, root, traits
 from roost.api.http.json_schemas import COUNT, STRING, growing, record
 from roost.api.http.microversions import Microversion
+from roost.api.openapi.examples import body_example
 from roost.api.policy.policy import Policy, _route_rules
 from roost.api.policy.review import open_writes
 from roost.api.routes import ROUTES
@@ -17,6 +18,7 @@ from roost.api.routing import QueryString, RequestParameter, Route
 from roost.api.services import Services
 from roost.store.database import Database
 from support.api_client import ApiClient, settings_for
+from support.worlds.world import build_world
 
 
 def one(routes: tuple[Route, ...], id_: str) -> Route:
@@ -60,16 +62,25 @@ def test_exactly_the_routes_that_declare_it_write(
     api: ApiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     provider = "c0ffee00-0000-4000-8000-000000000001"
+    build_world(api, "H1(VCPU 1 used 1)")
     assert api.post("/resource_providers", {"name": "host", "uuid": provider}).status == 200
+    deleting = {"run_audit": {"known_consumers": [], "delete": True, "at_most_percent": 100}}
 
     def refuse(*_arguments: object, **_names: object) -> None:
         raise AssertionError("no transaction begins")
 
     monkeypatch.setattr(Services, "write", refuse)
-    names = {"uuid": provider, "consumer": provider, "name": "CUSTOM_X", "resource_class": "VCPU"}
+    names = {
+        "uuid": provider,
+        "provider": provider,
+        "consumer": provider,
+        "name": "CUSTOM_X",
+        "resource_class": "VCPU",
+    }
     writing = set()
     for route in ROUTES:
-        body = None if route.body is None else route.body.examples.at(route.until)
+        example = None if route.body is None else body_example(route.body, route.until)
+        body = deleting.get(route.id, example)
         path = route.path.format(**names)
         if api.at(str(route.until)).request(route.method, path, body).status == 500:
             writing.add(route.id)

@@ -130,7 +130,7 @@ def test_d1_a_consumer_that_the_reference_left_behind_counts_as_new(
         owner = {"project_id": project, "user_id": user}
         insert_row(connection, tables.consumers, {"uuid": CONSUMER, "generation": 0} | owner)
 
-    database.write(leave)
+    database.write_at_once(leave)
     assert api.put(f"/allocations/{CONSUMER}", claim(number=number)).status == 204
     assert api.get(f"/allocations/{CONSUMER}").json["consumer_generation"] == 1
     assert consumers(database) == 1
@@ -356,7 +356,7 @@ STORED = [
 def test_d7_an_aggregate_in_another_stored_spelling_is_found_by_every_route(
     api: ApiClient, database: Database, stored: str
 ) -> None:
-    database.write(store_membership, stored)
+    database.write_at_once(store_membership, stored)
     for spelling in map(quote, (NORTH, stored, NORTH.upper())):
         for value, expected in ((spelling, [HOST]), (f"!in:{spelling}", [])):
             answer = api.get(f"/resource_providers?member_of={value}")
@@ -372,8 +372,8 @@ def test_d7_an_aggregate_in_another_stored_spelling_is_found_by_every_route(
 def test_d7_an_aggregate_in_two_rows_is_one_aggregate(api: ApiClient, database: Database) -> None:
     plain = NORTH.replace("-", "")
     assert api.post("/resource_providers", {"name": "other", "uuid": OTHER}).status == 200
-    database.write(store_membership, plain)
-    database.write(store_membership, NORTH, OTHER)
+    database.write_at_once(store_membership, plain)
+    database.write_at_once(store_membership, NORTH, OTHER)
     for spelling in (NORTH, plain):
         answer = api.get(f"/resource_providers?member_of={spelling}")
         assert [item["uuid"] for item in answer.json["resource_providers"]] == [HOST, OTHER]
@@ -412,7 +412,7 @@ def test_d7_a_consumer_in_another_stored_spelling_is_found(
         connection.execute(update(tables.consumers).values(uuid=stored))
         connection.execute(update(tables.allocations).values(consumer_id=stored))
 
-    database.write(spell)
+    database.write_at_once(spell)
     shown = api.get(f"/allocations/{CONSUMER}").json
     assert shown["allocations"][HOST]["resources"] == {"VCPU": 1}
     assert api.put(f"/allocations/{CONSUMER}", claim(number=1)).status == 204
@@ -465,7 +465,7 @@ def test_d10_last_modified_of_a_changed_provider_is_now(
     statement = update(tables.resource_providers).values(
         created_at=moment, updated_at=moment if updated else None
     )
-    database.write(lambda connection: connection.execute(statement))
+    database.write_at_once(lambda connection: connection.execute(statement))
     answer = api.put(PROVIDER, body)
     assert answer.status == 200
     age = datetime.now(UTC) - parsedate_to_datetime(answer.headers["last-modified"])

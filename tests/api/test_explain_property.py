@@ -102,7 +102,7 @@ def shape(found: Any) -> Any:
 
 def check_scenarios(database: Database, service: Settings, examples: int) -> None:
     def check(scenario: Scenario) -> None:
-        database.write(clean_tables)
+        database.write_at_once(clean_tables)
         api = application_client(Application(service, database))
         writer = Writer(lambda *call: ask(api, *call))
         cloud = Cloud()

@@ -13,7 +13,7 @@ from roost.api.observation import readiness
 from roost.configuration.limit_log import LINES_MAX, LimitLog
 from roost.store.connections.errors import DatabaseAway
 from roost.store.database import Database
-from roost.store.migrations import compatibility
+from roost.store.migrations import histories
 from roost.store.migrations.histories import ROOST
 from roost.store.tables import roost_meta
 from support.api_client import ApiClient, application_client, settings_for
@@ -78,12 +78,12 @@ def set_revision(connection: Connection, revision: str) -> str:
 def test_an_older_schema_than_this_version_needs_is_named(
     api: ApiClient, database: Database
 ) -> None:
-    before = database.write(set_revision, "roost_0001")
+    before = database.write_at_once(set_revision, "roost_0001")
     try:
         answer = api.get("/readyz")
         alive = api.get("/healthz")
     finally:
-        database.write(set_revision, before)
+        database.write_at_once(set_revision, before)
     assert (answer.status, answer.json["status"]) == (503, "not ready")
     assert "roost_0001" in answer.json["checks"]["schema"]["text"]
     assert "forest" not in answer.json["checks"]
@@ -93,20 +93,20 @@ def test_an_older_schema_than_this_version_needs_is_named(
 
 def allow(connection: Connection, revision: str) -> None:
     """Record that all versions since the newest one may serve on the tables of a revision."""
-    row = roost_meta.c.name == compatibility.NAME
+    row = roost_meta.c.name == histories.COMPATIBLE_SINCE
     connection.execute(update(roost_meta).where(row).values(value=f"{revision} {ROOST.head}"))
 
 
 def test_a_server_stays_ready_while_a_newer_version_migrates(
     api: ApiClient, database: Database
 ) -> None:
-    before = database.write(set_revision, "roost_9999")
-    database.write(allow, "roost_9999")
+    before = database.write_at_once(set_revision, "roost_9999")
+    database.write_at_once(allow, "roost_9999")
     try:
         answer = api.get("/readyz")
     finally:
-        database.write(set_revision, before)
-        database.write(compatibility.record_compatibility)
+        database.write_at_once(set_revision, before)
+        database.write_at_once(histories.record_compatibility)
     assert (answer.status, answer.json["status"]) == (200, "ready")
 
 
@@ -139,11 +139,11 @@ def test_clients_of_one_second_share_the_checks(
 ) -> None:
     monkeypatch.setattr(readiness, "_KEPT_SECONDS", 60.0)
     assert api.get("/readyz").status == 200
-    before = database.write(set_revision, "roost_9999")
+    before = database.write_at_once(set_revision, "roost_9999")
     try:
         assert api.get("/readyz").status == 200
     finally:
-        database.write(set_revision, before)
+        database.write_at_once(set_revision, before)
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])

@@ -694,7 +694,7 @@ def test_last_modified_is_the_time_of_the_newest_inventory(
     replace_all(api, VCPU={"total": 5}, DISK_GB={"total": 6})
     moment = datetime.now(UTC).replace(tzinfo=None) - timedelta(days=3)
     statement = update(tables.inventories).values(created_at=moment, updated_at=None)
-    database.write(lambda connection: connection.execute(statement))
+    database.write_at_once(lambda connection: connection.execute(statement))
     assert age_of(api.get(ALL)) > timedelta(days=2)
     api.put(f"{ALL}/VCPU", {"total": 5, "resource_provider_generation": 1})
     assert age_of(api.get(f"{ALL}/DISK_GB")) > timedelta(days=2)

@@ -128,8 +128,8 @@ large = pytest.mark.parametrize("name", LARGE)
 def world(api: ApiClient, database: Database) -> ApiClient:
     """A host, and the classes, traits and providers that large requests name."""
     make_host(api)
-    database.write(write_names, ROWS)
-    database.write(write_providers, range(ROWS), total=10)
+    database.write_at_once(write_names, ROWS)
+    database.write_at_once(write_providers, range(ROWS), total=10)
     return api
 
 
@@ -315,8 +315,8 @@ def test_a_request_above_the_limit_is_refused(
 ) -> None:
     api = limited_client(database, tmp_path, max_provider_members=20, max_allocations=20)
     make_host(api)
-    database.write(write_names, 30)
-    database.write(write_providers, range(30), total=10)
+    database.write_at_once(write_names, 30)
+    database.write_at_once(write_providers, range(30), total=10)
     before = generation(api)
     answer = LARGE[name](api, 21)
     assert answer.status == 400
@@ -335,8 +335,8 @@ def test_the_largest_request_lets_other_requests_write(
 ) -> None:
     count = Limits().max_allocations
     make_host(api)
-    database.write(write_names, count)
-    database.write(write_providers, range(count + 1), total=10**6)
+    database.write_at_once(write_names, count)
+    database.write_at_once(write_providers, range(count + 1), total=10**6)
     held = {numbered_uuid(count): {"resources": {"VCPU": 1}}}
     answers: list[Answer] = []
     done = threading.Event()
@@ -376,7 +376,7 @@ def test_providers_that_lose_everything_count_against_the_limit(
     database: Database, tmp_path: Path
 ) -> None:
     api = limited_client(database, tmp_path, max_provider_members=20)
-    database.write(write_providers, range(30), total=10)
+    database.write_at_once(write_providers, range(30), total=10)
     assert "21 inventories" in reshape(api, 21, empty=True).detail
     assert reshape(api, 20, empty=True).status == 204
 
@@ -386,7 +386,7 @@ def test_the_allocations_of_a_reshape_count_against_the_limit(
     database: Database, tmp_path: Path
 ) -> None:
     api = limited_client(database, tmp_path, max_allocations=20)
-    database.write(write_providers, range(30), total=10)
+    database.write_at_once(write_providers, range(30), total=10)
     assert "21 allocations" in reshape(api, 30, claims=21).detail
     assert reshape(api, 30, claims=20).status == 204
 
@@ -420,7 +420,7 @@ def test_a_request_may_name_ten_thousand_owners(api: ApiClient) -> None:
 
 def test_a_query_names_a_thousand_traits_at_most(api: ApiClient, database: Database) -> None:
     make_host(api)
-    database.write(write_names, 1000)
+    database.write_at_once(write_names, 1000)
     names = ",".join(f"CUSTOM_T{number}" for number in range(1000))
     for value in (names, f"in:{names}"):
         answer = api.get(f"/resource_providers?required={value}")
@@ -439,7 +439,9 @@ def test_a_query_may_name_tens_of_thousands_of_aggregates(
 ) -> None:
     make_host(api)
     uuids = [numbered_uuid(number) for number in range(TOO_MANY)]
-    database.write(write_rows, tables.placement_aggregates, [{"uuid": uuid} for uuid in uuids])
+    database.write_at_once(
+        write_rows, tables.placement_aggregates, [{"uuid": uuid} for uuid in uuids]
+    )
     assert put(api, "aggregates", uuids[-1:]).status == 200
     answer = api.get(f"/resource_providers?member_of=in:{','.join(uuids)}")
     assert answer.status == 200, answer.body[:500]
@@ -448,7 +450,7 @@ def test_a_query_may_name_tens_of_thousands_of_aggregates(
 
 @on_sqlite
 def test_a_query_names_two_hundred_classes_at_most(api: ApiClient, database: Database) -> None:
-    database.write(write_names, 900)
+    database.write_at_once(write_names, 900)
     names = [f"CUSTOM_C{number}:1" for number in range(900)]
     answer = api.get(f"/resource_providers?resources={','.join(names)}")
     assert answer.status == 400
@@ -469,7 +471,7 @@ def test_a_tree_of_any_size_can_be_moved(api: ApiClient, database: Database) -> 
             select(columns.id).where(columns.uuid == HOST)
         ).scalar_one()
     )
-    database.write(write_providers, range(TOO_MANY), root=host_id)
+    database.write_at_once(write_providers, range(TOO_MANY), root=host_id)
     body = {"name": "host", "parent_provider_uuid": root}
     assert api.put(PROVIDER, body).status == 200
     last = api.get(f"/resource_providers/{numbered_uuid(TOO_MANY - 1)}").json

@@ -80,7 +80,7 @@ lists = pytest.mark.parametrize(
 def test_a_long_list_has_the_same_content_as_a_short_list(
     api: ApiClient, database: Database, monkeypatch: pytest.MonkeyPatch, count: int, version: str
 ) -> None:
-    database.write(write_providers, range(count), total=10)
+    database.write_at_once(write_providers, range(count), total=10)
     whole = api.at(version).get("/resource_providers")
     short_pages(monkeypatch)
     streamed = api.at(version).get("/resource_providers")
@@ -97,7 +97,7 @@ def test_a_long_list_has_the_same_content_as_a_short_list(
 def test_a_long_list_is_filtered_to_its_end(
     api: ApiClient, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database.write(write_providers, range(40), total=10)
+    database.write_at_once(write_providers, range(40), total=10)
     for number in range(0, 40, 2):
         held = {numbered_uuid(number): {"resources": {"VCPU": 7}}}
         body = {
@@ -132,10 +132,10 @@ def touch(connection: Connection, provider_id: int) -> None:
 def test_a_long_filtered_list_has_the_same_content_as_a_short_list(
     api: ApiClient, database: Database, monkeypatch: pytest.MonkeyPatch, filtered: str
 ) -> None:
-    database.write(write_providers, [0])
+    database.write_at_once(write_providers, [0])
     root = database.read(next_id, tables.resource_providers) - 1
-    database.write(write_providers, range(1, 25), root=root, total=10)
-    database.write(touch, root)
+    database.write_at_once(write_providers, range(1, 25), root=root, total=10)
+    database.write_at_once(touch, root)
     query = filtered if "=" in filtered else f"in_tree={numbered_uuid(7)}"
     whole = api.get(f"/resource_providers?{query}")
     short_pages(monkeypatch)
@@ -156,7 +156,7 @@ def test_a_list_stays_complete_while_providers_come_and_go(
     monkeypatch: pytest.MonkeyPatch,
     path: str,
 ) -> None:
-    database.write(write_providers, range(20))
+    database.write_at_once(write_providers, range(20))
     short_pages(monkeypatch)
     body = pieces(application, path)
     sent = next(body)
@@ -176,7 +176,7 @@ def test_a_list_stays_complete_while_providers_come_and_go(
 def test_a_slow_client_holds_no_connection(
     application: Application, database: Database, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    database.write(write_providers, range(30))
+    database.write_at_once(write_providers, range(30))
     short_pages(monkeypatch)
     body = pieces(application, path)
     pool = database.reader.pool
@@ -192,7 +192,7 @@ def test_a_list_of_providers_needs_little_memory(
     application: Application, database: Database, path: str
 ) -> None:
     count = 30_000
-    database.write(write_providers, range(count))
+    database.write_at_once(write_providers, range(count))
     # The forest that a condition needs is there before.
     assert next(pieces(application, path))
     tracemalloc.start()
@@ -237,7 +237,7 @@ def write_consumers(connection: Connection, count: int) -> None:
 def test_a_long_list_of_consumers_has_the_same_content_as_a_short_list(
     api: ApiClient, database: Database, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
-    database.write(write_consumers, 13)
+    database.write_at_once(write_consumers, 13)
     path = f"/resource_providers/{HOST}/allocations"
     whole = api.at(version).get(path)
     short_pages(monkeypatch)
@@ -255,7 +255,7 @@ def test_a_consumer_that_changes_meanwhile_is_listed_once(
     database: Database,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    database.write(write_consumers, 20)
+    database.write_at_once(write_consumers, 20)
     path = f"/resource_providers/{HOST}/allocations"
     uuids = list(api.get(path).json["allocations"])
     short_pages(monkeypatch)
@@ -285,7 +285,7 @@ def test_a_consumer_that_changes_meanwhile_is_listed_once(
 def test_a_provider_with_many_consumers_needs_little_memory(
     application: Application, database: Database
 ) -> None:
-    database.write(write_consumers, 20_000)
+    database.write_at_once(write_consumers, 20_000)
     tracemalloc.start()
     try:
         body = pieces(application, f"/resource_providers/{HOST}/allocations")
@@ -301,7 +301,7 @@ def test_a_provider_with_many_consumers_needs_little_memory(
 def test_the_usages_of_a_large_project_need_little_memory(
     api: ApiClient, database: Database
 ) -> None:
-    database.write(write_consumers, 20_000)
+    database.write_at_once(write_consumers, 20_000)
     assert api.get("/usages?project_id=unknown").status == 200
     tracemalloc.start()
     try:

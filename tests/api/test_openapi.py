@@ -19,6 +19,7 @@ VERSIONS = [str(version) for version, _ in HISTORY]
 # The first versions of what differs most.
 STEPS = ["1.0", "1.2", "1.8", "1.12", "1.14", "1.20", "1.28", "1.34", "1.38", "1.39"]
 PROVIDER = "c0ffee00-0000-4000-8000-000000000001"
+OTHER = "c0ffee00-0000-4000-8000-000000000002"
 CONSUMER = "c0ffee00-0000-4000-8000-00000000c001"
 
 
@@ -91,7 +92,9 @@ def test_a_route_begins_with_the_version_that_the_document_names(api: ApiClient)
 
 
 def ask(client: ApiClient, method: str, path: str) -> Answer:
-    filled = path.format(uuid=PROVIDER, consumer=CONSUMER, name="CUSTOM_X", resource_class="VCPU")
+    filled = path.format(
+        uuid=PROVIDER, provider=PROVIDER, consumer=CONSUMER, name="CUSTOM_X", resource_class="VCPU"
+    )
     return client.request(method, filled, {} if method in ("POST", "PUT") else None)
 
 
@@ -177,6 +180,7 @@ class Walk:
         self.send("list_resource_providers", "?name=host-1")
         self.send("show_resource_provider")
         self.send("update_resource_provider")
+        self._adoption()
         self.send("create_inventory")
         self.send("replace_inventories", change=self._generation)
         self.send("replace_inventory", change=self._generation)
@@ -189,6 +193,13 @@ class Walk:
         self.send("list_provider_aggregates")
         self.send("replace_provider_traits", change=self._generation)
         self.send("list_provider_traits")
+
+    def _adoption(self) -> None:
+        self._api.post("/resource_providers", {"name": "host-2", "uuid": OTHER})
+        self.send("rename_provider", change={"name": "host-3"}, provider=OTHER)
+        self.send("merge_provider", change={"into": PROVIDER}, provider=OTHER)
+        self.send("adopt_provider", change={"uuid": OTHER}, provider=PROVIDER)
+        self.send("adopt_provider", change={"uuid": PROVIDER}, provider=OTHER)
 
     def _with_memory(self) -> dict[str, Any]:
         return {"inventories": {"VCPU": {"total": 64}, "MEMORY_MB": {"total": 65536}}} | (
@@ -203,6 +214,8 @@ class Walk:
         self.send("show_fragmentation", f"?ask={quote(query)}")
         self.send("replace_allocations")
         self.send("show_allocations")
+        self.send("show_consumer")
+        self.send("run_audit")
         self.send("list_provider_allocations")
         self.send("show_provider_usages")
         project = self._api.get(f"/allocations/{CONSUMER}").json.get("project_id", "nowhere")

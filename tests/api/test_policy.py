@@ -89,7 +89,11 @@ def described(route: Route) -> str:
 def use(client: ApiClient, route: Route, **headers: str) -> Answer:
     """Request a route in the last version that knows the route, with an empty body."""
     path = route.path.format(
-        uuid=PROVIDER, consumer=CONSUMER, name="CUSTOM_GOLD", resource_class="VCPU"
+        uuid=PROVIDER,
+        provider=PROVIDER,
+        consumer=CONSUMER,
+        name="CUSTOM_GOLD",
+        resource_class="VCPU",
     )
     body: dict[str, str] | None = {} if route.takes_json else None
     sent = {name.replace("_", "-"): value for name, value in headers.items()}

@@ -78,7 +78,7 @@ def set_times(database: Database, days_ago: int) -> None:
     """Set the times of all providers to so many days ago."""
     moment = datetime.now(UTC).replace(tzinfo=None) - timedelta(days=days_ago)
     statement = update(tables.resource_providers).values(created_at=moment, updated_at=moment)
-    database.write(lambda connection: connection.execute(statement))
+    database.write_at_once(lambda connection: connection.execute(statement))
 
 
 # The representation of a provider.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roost.service.candidate_query_text import write_candidate_query
+from roost.service.questions.candidate_query_text import write_candidate_query
 from support.properties import many
 from support.scenarios.scenario import Scenario, tell
 from support.worlds.queries import query_of, sent_query

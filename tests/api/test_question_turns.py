@@ -17,6 +17,7 @@ from sqlalchemy import Connection, select
 from roost import turns
 from roost.api.extensions import resilience
 from roost.api.http.microversions import MAX_VERSION
+from roost.api.openapi.examples import body_example
 from roost.api.routes import ROUTES
 from roost.replica.replica import Replica
 from roost.search.forest.forest import Forest
@@ -51,13 +52,18 @@ SEARCHES: dict[str, Callable[[ApiClient], Answer]] = {
     "/roost/fragmentation": lambda api: api.get("/roost/fragmentation?ask=resources%3DVCPU:1"),
     "/roost/whatif": lambda api: api.post("/roost/whatif", WHATIF),
     "/roost/candidates": lambda api: api.get("/roost/candidates?resources=VCPU:1"),
+    "/roost/consumers": lambda api: api.get("/roost/consumers?page_limit=10000"),
+    "/roost/audit": lambda api: api.post("/roost/audit", {"known_consumers": []}),
 }
-# The routes of ours that only read, by path.
+# The routes of ours that search, or that only read, by path; not those about one thing.
 OURS = {
-    route.path: route for route in ROUTES if route.path.startswith("/roost/") and not route.writes
+    route.path: route
+    for route in ROUTES
+    if route.path.startswith("/roost/") and (not route.writes or route.path in SEARCHES)
+    if "{" not in route.path
 }
 # These search nothing.
-WITHOUT_TURN = [path for path, route in OURS.items() if route.tag != "Questions"]
+WITHOUT_TURN = [path for path, route in OURS.items() if route.tag not in ("Questions", "Consumers")]
 each_question = pytest.mark.parametrize("path", [*SEARCHES, *WITHOUT_TURN])
 
 
@@ -66,7 +72,7 @@ def ask(api: ApiClient, path: str) -> Answer:
     if path in SEARCHES:
         return SEARCHES[path](api)
     body = OURS[path].body
-    return api.request(OURS[path].method, path, body and body.examples.at(MAX_VERSION))
+    return api.request(OURS[path].method, path, body and body_example(body, MAX_VERSION))
 
 
 def provider_ids(connection: Connection) -> list[int]:
@@ -77,6 +83,16 @@ def provider_ids(connection: Connection) -> list[int]:
 def write_cloud(connection: Connection, roots: int = ROOTS) -> None:
     """Write roots with 8 VCPU, of which a consumer holds 7."""
     write_providers(connection, range(roots), total=8)
+    for owners in (tables.projects, tables.users):
+        write_rows(connection, owners, [{"id": 1, "external_id": "lab"}])
+    write_rows(
+        connection,
+        tables.consumers,
+        (
+            {"uuid": numbered_uuid(10_000 + id_), "project_id": 1, "user_id": 1}
+            for id_ in provider_ids(connection)
+        ),
+    )
     write_rows(
         connection,
         tables.allocations,
@@ -113,7 +129,7 @@ def test_no_route_reads_much_outside_of_its_turn(
 ) -> None:
     # No search enters the line because of its time, so only known sizes count.
     monkeypatch.setattr(turns, "_FREE_SECONDS", inf)
-    database.write(write_cloud)
+    database.write_at_once(write_cloud)
     api = in_process_client(database, tmp_path)
     with watched_reads(database) as watch:
         answer = ask(api, path)
@@ -128,7 +144,7 @@ def test_no_route_waits_or_works_in_its_turn_with_a_shared_connection(
     # Every search is large at once, and looks at the line at every pause.
     for bound in ("_FREE_SECONDS", "_SLICE_SECONDS", "_LOOK_SECONDS"):
         monkeypatch.setattr(turns, bound, 0)
-    database.write(write_cloud, 300)
+    database.write_at_once(write_cloud, 300)
     api = in_process_client(database, tmp_path)
     with watched_reads(database) as watch:
         answer = ask(api, path)
@@ -142,7 +158,7 @@ def test_no_route_waits_for_the_forest_in_its_turn(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     """While all providers are read, that takes long."""
-    database.write(write_cloud, 300)
+    database.write_at_once(write_cloud, 300)
     free: list[int] = []
     current = Replica.current
 
@@ -194,7 +210,7 @@ def consumers(answer: Answer) -> int:
 
 
 def test_resilience_waits_for_its_turn_before_it_reads(database: Database, tmp_path: Path) -> None:
-    database.write(write_cloud, 20)
+    database.write_at_once(write_cloud, 20)
     api = in_process_client(database, tmp_path)
     with watched_reads(database) as watch, ThreadPoolExecutor(1) as pool:
         with full_line():
@@ -209,14 +225,14 @@ def test_resilience_waits_for_its_turn_before_it_reads(database: Database, tmp_p
 def test_requests_that_wait_share_a_snapshot_that_begins_after_they_came(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database.write(write_cloud, 20)
+    database.write_at_once(write_cloud, 20)
     searches = HeldSearches()
     monkeypatch.setattr(resilience, "find_resilience", searches.find)
     api = in_process_client(database, tmp_path)
     with watched_reads(database) as watch, ThreadPoolExecutor(5) as pool:
         first = pool.submit(api.get, RESILIENCE)
         assert searches.begun.acquire(timeout=SECONDS_MAX)
-        database.write(write_consumer)
+        database.write_at_once(write_consumer)
         waits = watch.paused
         later = [pool.submit(api.get, RESILIENCE) for _ in range(4)]
         wait_until(lambda: watch.paused >= waits + len(later))
@@ -249,6 +265,6 @@ def test_resilience_gives_the_memory_of_its_data_back(
 
     monkeypatch.setattr(resilience, "find_resilience", find)
     monkeypatch.setattr(resilience, "give_back_memory", lambda: was_freed.append(data[0]() is None))
-    database.write(write_cloud, 20)
+    database.write_at_once(write_cloud, 20)
     assert in_process_client(database, tmp_path).get(RESILIENCE).status == status
     assert was_freed == [True]

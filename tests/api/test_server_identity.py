@@ -13,8 +13,8 @@ from roost.cli.main import cli
 from roost.model.identifiers import is_uuid
 from roost.store.connections.errors import DatabaseUnusable
 from roost.store.database import Database
+from roost.store.meta import renew_identity
 from roost.store.migrations.schema import sync_schema
-from roost.store.rows.identity import renew_identity
 from roost.store.tables import roost_meta
 from support.api_client import ApiClient, settings_for
 
@@ -44,7 +44,7 @@ def test_a_further_sync_and_start_keep_the_identity(
 def test_an_older_database_gets_an_identity(
     api: ApiClient, database: Database, tmp_path: Path, by: str
 ) -> None:
-    database.write(forget_identity)
+    database.write_at_once(forget_identity)
     assert api.get("/roost/server").json == {"identity": None}
     if by == "sync":
         sync_schema(database)
@@ -55,7 +55,7 @@ def test_an_older_database_gets_an_identity(
 
 def test_a_renewed_identity_is_told_at_once(api: ApiClient, database: Database) -> None:
     before = api.get("/roost/server").json
-    database.write(renew_identity)
+    database.write_at_once(renew_identity)
     after = api.get("/roost/server").json
     assert is_uuid(after["identity"])
     assert after != before

@@ -24,7 +24,7 @@ from roost.search.candidates.kept_work import KeptWork
 from roost.search.candidates.ranking import CandidateOrder
 from roost.search.candidates.search import FoundCandidates
 from roost.search.forest.forest import Forest
-from roost.service.candidates import list_candidates
+from roost.service.questions.candidates import list_candidates
 from roost.store.database import Database
 from roost.turns import TURNS, SearchTooLong, Turn, Turns
 from support.api_client import Answer, ApiClient, application_client, settings_for

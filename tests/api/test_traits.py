@@ -67,7 +67,7 @@ def make_old(database: Database, *names: str) -> None:
         .where(tables.traits.c.name.in_(names))
         .values(created_at=moment, updated_at=None)
     )
-    database.write(lambda connection: connection.execute(statement))
+    database.write_at_once(lambda connection: connection.execute(statement))
 
 
 # The names.

@@ -163,7 +163,7 @@ class TestProviderAllocations:
                     .values(created_at=datetime(year, 1, 1))
                 )
 
-        database.write(age)
+        database.write_at_once(age)
         answer = api.get(f"/resource_providers/{provider}/allocations")
         assert answer.headers["last-modified"] == "Fri, 01 Jan 2021 00:00:00 GMT"
 

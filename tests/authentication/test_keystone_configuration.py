@@ -57,6 +57,7 @@ def section(**options: str | None) -> str:
         ({"http_connect_timeout": "x"}, "http_connect_timeout in [keystone_authtoken]"),
         ({"memcache_security_strategy": "MAC"}, "needs memcache_secret_key"),
         ({"password": "pa$word"}, "Write $$ for a dollar sign"),
+        ({"auth_type": "$password"}, "Write $$ for a dollar sign"),
         (
             {"memcached_servers": "127.0.0.1:1", "memcache_sasl_enabled": "true"},
             "pip install python-binary-memcached",
@@ -197,7 +198,7 @@ def test_a_reload_without_a_change_needs_no_restart(reload_log: ReloadLog) -> No
 def names(tmp_path: Path, text: str, **environment: str) -> list[str]:
     path = tmp_path / "placement.conf"
     path.write_text(text)
-    return unknown_names([str(path)], environment)
+    return unknown_names(load_settings([str(path)]), environment)
 
 
 def test_names_of_the_middleware_and_of_each_way_to_log_in_are_known(tmp_path: Path) -> None:
@@ -222,6 +223,14 @@ def test_a_misspelt_name_is_answered_with_the_nearest_one(tmp_path: Path) -> Non
     assert "Did you mean www_authenticate_uri?" in said
     (said,) = names(tmp_path, "", OS_KEYSTONE_AUTHTOKEN__PASSWRD="x")
     assert "Did you mean password?" in said
+
+
+@pytest.mark.parametrize("text", ["", "auth_type = $nowhere\n", "auth_type = v3token\n"])
+def test_names_are_checked_before_the_strategy_is_in_force(tmp_path: Path, text: str) -> None:
+    lines = f"[api]\nauth_strategy = noauth2\n[keystone_authtoken]\n{text}"
+    (said,) = names(tmp_path, f"{lines}www_authenticate_url = http://k\n")
+    assert "Did you mean www_authenticate_uri?" in said
+    assert names(tmp_path, f"{lines}auth_section = $nowhere\n") == []
 
 
 # Caches.

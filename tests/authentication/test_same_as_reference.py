@@ -39,7 +39,11 @@ OWN_HEADERS = {
 def use(client: ApiClient, route: Route, headers: Mapping[str, str] | None = None) -> Answer:
     """Request a route in the last version that knows the route, with an empty body."""
     path = route.path.format(
-        uuid=PROVIDER, consumer=CONSUMER, name="CUSTOM_GOLD", resource_class="VCPU"
+        uuid=PROVIDER,
+        provider=PROVIDER,
+        consumer=CONSUMER,
+        name="CUSTOM_GOLD",
+        resource_class="VCPU",
     )
     body: dict[str, str] | None = {} if route.takes_json else None
     return client.at(str(route.until)).request(route.method, path, body, headers)

@@ -23,7 +23,7 @@ def _tables_database(_makers: dict[str, Databases]) -> Iterator[Database]:
     options = DatabaseOptions(url=_makers["sqlite"].create().url, sqlite_synchronous=False)
     database = Database(options)
     prepare_schema(database, upgrade=True)
-    database.transact(sync_standard_names)
+    database.write(sync_standard_names)
     yield database
     database.close()
 
@@ -36,7 +36,7 @@ def worlds(_tables_database: Database, tmp_path_factory: pytest.TempPathFactory)
     def world_of(text: str) -> World:
         if not latest or latest[0].text != text:
             latest.clear()
-            _tables_database.write(clean_tables)
+            _tables_database.write_at_once(clean_tables)
             client = in_process_client(_tables_database, tmp_path_factory.mktemp("world"))
             api = checked_client(client)
             latest.append(build_world(api, text))

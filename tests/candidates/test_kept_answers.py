@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from roost.api.application import Application
-from roost.api.candidates.handler import list_all
+from roost.api.candidates.handler import list_allocation_candidates
 from roost.api.candidates.kept_answers import KeptAnswers
 from roost.api.candidates.summaries import SummaryCache
 from roost.api.http.errors import HttpError
@@ -70,7 +70,7 @@ def answer(services: Services, question: Question) -> Any:
     request = Request({"REQUEST_METHOD": "GET", "QUERY_STRING": question.text}, Limits())
     request.version = Microversion(1, question.minor)
     try:
-        found = list_all(services, request)
+        found = list_allocation_candidates.handler(services, request)
     except (HttpError, Invalid) as refusal:
         return str(refusal)
     body = found.body if found.stream is None else b"".join(found.stream)
@@ -109,7 +109,7 @@ def tell_to_caches(database: Database, settings: Settings) -> None:
     """Tell stories to one application, and ask all questions again after every write."""
 
     def check(scenario: Scenario) -> None:
-        database.write(clean_tables)
+        database.write_at_once(clean_tables)
         writer = Writer(asking(application_client(Application(settings, database))))
         services = Services.on(settings, database)
         questions: list[Question] = []

@@ -12,7 +12,7 @@ from roost.search.candidates.ranking import CandidateOrder
 from roost.search.candidates.search import find_candidates
 from roost.search.forest.forest import Forest
 from roost.search.forest.rows import UsageRows, column
-from roost.service.explain import Reason
+from roost.service.questions.explain import Reason
 from support.worlds.forests import CLASSES, Node, forest_of
 
 HOST = [Node(None, {"VCPU": 8})]

@@ -113,7 +113,7 @@ def tell_one_process(database: Database, service: Settings, examples: int) -> No
     """Play scenarios on one application."""
 
     def check(scenario: Scenario) -> None:
-        database.write(clean_tables)
+        database.write_at_once(clean_tables)
         # An application need not notice that a test empties its tables, so a new one starts.
         api = application_client(Application(service, database))
         play(scenario, api, Asked(api))
@@ -172,7 +172,7 @@ def test_every_answer_keeps_to_the_configured_order_and_maximum(
         services.append((service, maximum, f"maximum {maximum}, {strategy}, shuffled {shuffled}"))
 
     def check(scenario: Scenario) -> None:
-        database.write(clean_tables)
+        database.write_at_once(clean_tables)
         configured = [
             Asked(application_client(Application(service, database)), maximum, name)
             for service, maximum, name in services
@@ -186,7 +186,7 @@ def test_a_process_finds_the_writes_of_another_process(database: Database, tmp_p
     service = settings_for(database, tmp_path)
 
     def check(scenario: Scenario) -> None:
-        database.write(clean_tables)
+        database.write_at_once(clean_tables)
         writing = application_client(Application(service, database))
         with closing(Database(database.options)) as other:
             reading = application_client(Application(service, other))

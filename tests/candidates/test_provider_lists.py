@@ -98,7 +98,7 @@ def test_every_list_has_the_providers_that_pass_its_filter(
     settings = settings_for(database, tmp_path)
 
     def check(scenario: Scenario) -> None:
-        database.write(clean_tables)
+        database.write_at_once(clean_tables)
         play(scenario, application_client(Application(settings, database)))
 
     tell(many(5), check)

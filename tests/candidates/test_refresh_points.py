@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from roost.api.candidates.handler import list_all
+from roost.api.candidates.handler import list_allocation_candidates
 from roost.api.candidates.kept_answers import KeptAnswers
 from roost.api.candidates.summaries import SummaryCache
 from roost.api.extensions import capacity, explain
@@ -182,7 +182,12 @@ class StandingReplica(Replica):
         return self._forest
 
 
-def answer(services: Services, forest: Forest, question: str, show: Show = list_all) -> Any:
+def answer(
+    services: Services,
+    forest: Forest,
+    question: str,
+    show: Show = list_allocation_candidates.handler,
+) -> Any:
     """What a route answers from a forest: the body and why it is empty, or the refusal."""
     environ = {"REQUEST_METHOD": "GET", "QUERY_STRING": write_query(question)}
     request = Request(environ | {"HTTP_X_ROOST_EXPLAIN": "1"}, Limits())
@@ -280,8 +285,12 @@ def test_other_questions_about_the_older_forest_at_any_line(story: Story) -> Non
 
     def answers() -> list[Any]:
         """Explanation, capacity, list of providers, and candidates after an imagined change."""
-        shown = (explain.show, capacity.show, providers.list_all)
-        found = [answer(services, older, story.case.question, show) for show in shown]
+        shown = (
+            explain.show_explanation,
+            capacity.show_capacity,
+            providers.list_resource_providers,
+        )
+        found = [answer(services, older, story.case.question, route.handler) for route in shown]
         overlay = Overlay(older, {})
         overlay.change_traits(provider_uuid("A"), [older.vocabulary.trait_ids["CUSTOM_T3"]], [])
         changed = answer(with_own_caches(services), overlay.forest, story.case.question)

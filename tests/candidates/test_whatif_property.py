@@ -253,7 +253,7 @@ def test_the_answers_after_are_those_of_the_changed_cloud(
     @settings(max_examples=many(5))
     @given(drawn=clouds_with_stories())
     def check(drawn: tuple[list[Write], list[Story]]) -> None:
-        database.write(clean_tables)
+        database.write_at_once(clean_tables)
         api = application_client(Application(service, database))
         cloud, writer = Cloud(), Writer(lambda *asked: _sent(api, *asked))
         for write in drawn[0]:

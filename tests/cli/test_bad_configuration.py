@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from roost.configuration.settings import load_settings
 from roost.configuration.unknown_names import unknown_names
 from support.fifos import fifo_instead_of
 from support.roost_command import Outcome, roost
@@ -146,7 +147,7 @@ def test_misspelt_variables_are_named() -> None:
         "OS_DATABASE__CONNECTION": "secret",
         "OS_AUTH_URL": "secret",
     }
-    variable, group = unknown_names([], environment)
+    variable, group = unknown_names(load_settings(["/dev/null"]), environment)
     assert variable.startswith("The variable OS_API__AUTH_STRATGY ")
     assert "Did you mean auth_strategy?" in variable
     assert group.startswith("The variable OS_PLACEMENT_DATABSE__CONNECTION ")

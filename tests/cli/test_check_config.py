@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from roost.configuration.options import GROUPS
+from roost.configuration.settings import load_settings
 from roost.configuration.unknown_names import unknown_names
 from support.roost_command import Outcome, roost
 from support.stubs.identity_stub import IdentityStub
@@ -176,6 +177,9 @@ def test_a_file_with_a_password_that_all_users_can_read_is_named(tmp_path: Path)
     assert [one for one in readable if "chmod o=" in one and "connection" in one]
     private = [one[2] for one in concerns(check(tmp_path, text, "--json", mode=0o640))]
     assert not [one for one in private if "chmod" in one]
+    text = f"[something_else]\npassword = geheim\n{GOOD}"
+    elsewhere = [one[2] for one in concerns(check(tmp_path, text, "--json", mode=0o644))]
+    assert [one for one in elsewhere if "chmod o=" in one and "[something_else]password" in one]
     harmless = [one[2] for one in concerns(check(tmp_path, GOOD, "--json", mode=0o644))]
     assert not [one for one in harmless if "chmod" in one]
 
@@ -339,7 +343,7 @@ def test_the_sample_has_every_option_and_can_be_used_as_it_is(tmp_path: Path) ->
     text = re.sub(r"^#(\w+ = (?!<).*)$", r"\1", said.out, flags=re.MULTILINE)
     file = tmp_path / "placement.conf"
     file.write_text(text)
-    assert unknown_names([str(file)], {}) == []
+    assert unknown_names(load_settings([str(file)]), {}) == []
     assert json.loads(check(tmp_path, text, "--json").out)["options"]
 
 

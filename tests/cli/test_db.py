@@ -70,14 +70,14 @@ def test_version_names_the_revision_that_the_reference_knows(database_url: str) 
 def test_check_tells_a_good_database_from_a_bad_one(database_url: str) -> None:
     run("sync", "--db", database_url)
     database = Database(DatabaseOptions(url=database_url))
-    database.transact(sync_standard_names)
+    database.write(sync_standard_names)
     good = run("check", "--json", "--db", database_url)
     assert good.exit_code == 0, good.output
     found = json.loads(good.output)
     assert {finding["level"] for finding in found["findings"]} == {"ok"}
     assert found["adoptable"] is True
 
-    database.write(
+    database.write_at_once(
         lambda connection: connection.execute(
             update(resource_classes).where(resource_classes.c.id == 0).values(name="NO_LONGER")
         )

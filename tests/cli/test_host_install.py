@@ -83,9 +83,11 @@ def test_client_library_needs_no_package_of_the_server() -> None:
     assert "Traceback" not in outcome.stderr
 
 
-def test_tests_of_drivers_need_no_package_of_the_server() -> None:
-    outcome = _roost(program="import roost.client.testing as kit; print(kit.FakePlacement())")
-    assert outcome.stdout == "the fake placement server\n", outcome.stderr
+def test_tests_of_drivers_say_what_to_install() -> None:
+    outcome = _roost(program="import roost.testing")
+    last = outcome.stderr.splitlines()[-1]
+    assert last.startswith("ImportError: `roost.testing` runs the server")
+    assert last.endswith("pip install 'roost[server]'")
 
 
 @pytest.mark.slow

@@ -83,7 +83,7 @@ class BadDays:
         self.operator = Operator(server.client())
         self.transport = HttpTransport(server.url, "admin")
         self.files = files
-        self.driver = HostWithParts(root=str(files.root))
+        self.driver = HostWithParts(root=files.root)
         self.records = records
         self.now = 1_000_000.0
         self.uuids: dict[str, str] = {}

@@ -19,7 +19,7 @@ def open_database() -> Callable[[str], Database]:
     def open_(url: str) -> Database:
         database = Database(DatabaseOptions(url=url, sqlite_synchronous=False))
         prepare_schema(database, upgrade=True)
-        database.transact(sync_standard_names)
+        database.write(sync_standard_names)
         return database
 
     return open_

@@ -15,11 +15,11 @@ from roost.demo.load import DemoSummary, load_demo
 from roost.demo.world import NEARLY_FITS, demo_uuid
 from roost.model.providers import AggregateFilter, Provider, ProviderFilter, TraitFilter
 from roost.replica.replica import Replica
-from roost.service.allocations import get_consumer_allocations, list_project_usages_by_type
-from roost.service.explain import explain, uuids_in
-from roost.service.inventories import list_inventories, list_provider_usages
-from roost.service.provider_list import names_of_providers
-from roost.service.providers import create_provider
+from roost.service.questions.explain import explain, uuids_in
+from roost.service.questions.provider_list import names_of_providers
+from roost.service.tables.allocations import get_consumer_allocations, list_project_usages_by_type
+from roost.service.tables.inventories import list_inventories, list_provider_usages
+from roost.service.tables.providers import create_provider
 from roost.store.database import Database
 from support.code_blocks import code_blocks
 from support.roost_command import roost
@@ -35,13 +35,13 @@ PROJECTS = ("demo-shop", "demo-telecom", "demo-research")
 # A process loads worlds and prints how many providers and consumers it loaded.
 SCRIPT = """
 import sys
-from roost.demo.drawings import DRAWINGS
+from roost.demo.drawings import drawings
 from roost.demo.load import load_demo
 from roost.store.database import Database, DatabaseOptions
 
 def work():
     database = Database(DatabaseOptions(url=sys.argv[1], sqlite_synchronous=False))
-    summary = load_demo(database, DRAWINGS if sys.argv[2] == 'drawings' else None)
+    summary = load_demo(database, list(drawings().values()) if sys.argv[2] == 'drawings' else None)
     print(summary.providers, summary.consumers)
     database.close()
 """
@@ -126,7 +126,7 @@ def test_a_second_load_changes_nothing(demo: Database) -> None:
 
 
 def test_a_database_in_use_is_left_alone(empty: Database) -> None:
-    empty.transact(create_provider, "an operator's host")
+    empty.write(create_provider, "an operator's host")
     assert not load_demo(empty).loaded
     assert _names(empty, ALL) == ["an operator's host"]
 

@@ -7,24 +7,13 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import Connection
 
-from roost.demo.drawings import (
-    DRAWINGS,
-    ENTIRE_TREES_CASE1,
-    ENTIRE_TREES_CASE2,
-    IN_TREE,
-    NIC_TRAITS,
-    ROOT_TRAITS,
-    SAME_SUBTREE,
-    SHARING,
-    SHARING_NUMA,
-    UPDATE_PROVIDER_TREE,
-)
+from roost.demo.drawings import drawings
 from roost.demo.load import load_worlds
 from roost.demo.world import World
 from roost.model.providers import AggregateFilter, ProviderFilter, TraitFilter
-from roost.service.aggregates import list_aggregates
-from roost.service.inventories import list_inventories
-from roost.service.traits import list_provider_traits
+from roost.service.tables.aggregates import list_aggregates
+from roost.service.tables.inventories import list_inventories
+from roost.service.tables.traits import list_provider_traits
 from roost.store.database import Database
 from support.store.stored_providers import all_providers
 
@@ -36,7 +25,7 @@ def _load(database: Database, world: World) -> Show:
 
     The returned function shows parent, totals, traits and aggregates of a drawn provider.
     """
-    uuids = database.transact(load_worlds, [world])
+    uuids = database.write(load_worlds, [world])
     drawn = {world.uuid(name): name for name in ("agg", "aggA", "aggB")}
     drawn |= {uuid: name for name, uuid in uuids.items() if not name.startswith(f"{world.name}/")}
 
@@ -58,9 +47,9 @@ def _load(database: Database, world: World) -> Show:
     return lambda name: database.read(read, name)
 
 
-@pytest.mark.parametrize("world", DRAWINGS, ids=lambda world: world.name)
+@pytest.mark.parametrize("world", drawings().values(), ids=lambda world: world.name)
 def test_each_drawing_loads_into_a_database_of_its_own(empty: Database, world: World) -> None:
-    uuids = empty.transact(load_worlds, [world])
+    uuids = empty.write(load_worlds, [world])
     assert uuids.keys() == {
         name
         for provider in world.providers
@@ -73,7 +62,7 @@ def test_each_drawing_loads_into_a_database_of_its_own(empty: Database, world: W
 
 
 def test_sharing_storage_is_as_drawn(empty: Database) -> None:
-    show = _load(empty, SHARING)
+    show = _load(empty, drawings()["sharing"])
     shares = {"MISC_SHARES_VIA_AGGREGATE"}
     host = {"VCPU": 8, "MEMORY_MB": 1024, "DISK_GB": 1000}
     assert show("SS1") == (None, {"DISK_GB": 1000}, shares, {"aggA"})
@@ -83,7 +72,7 @@ def test_sharing_storage_is_as_drawn(empty: Database) -> None:
 
 
 def test_sharing_storage_with_numa_nodes_is_as_drawn(empty: Database) -> None:
-    show = _load(empty, SHARING_NUMA)
+    show = _load(empty, drawings()["sharing-numa"])
     host = {"MEMORY_MB": 1024, "DISK_GB": 1000}
     assert show("SS1") == (None, {"DISK_GB": 1000}, {"MISC_SHARES_VIA_AGGREGATE"}, {"aggA"})
     assert show("CN1") == (None, host, set(), {"aggA", "aggB"})
@@ -95,13 +84,13 @@ def test_sharing_storage_with_numa_nodes_is_as_drawn(empty: Database) -> None:
 
 
 def test_network_cards_are_as_drawn(empty: Database) -> None:
-    show = _load(empty, NIC_TRAITS)
+    show = _load(empty, drawings()["nic-traits"])
     assert show("NIC1_1") == ("CN1", {"SRIOV_NET_VF": 8}, {"HW_NIC_ACCEL_SSL"}, set())
     assert show("NIC1_2") == ("CN1", {"SRIOV_NET_VF": 8}, set(), set())
 
 
 def test_trees_and_pools_of_one_aggregate_are_as_drawn(empty: Database) -> None:
-    show = _load(empty, IN_TREE)
+    show = _load(empty, drawings()["in-tree"])
     shares = {"MISC_SHARES_VIA_AGGREGATE"}
     for pool in ("SS1", "SS2"):
         assert show(pool) == (None, {"DISK_GB": 1000}, shares, {"agg"})
@@ -112,7 +101,7 @@ def test_trees_and_pools_of_one_aggregate_are_as_drawn(empty: Database) -> None:
 
 
 def test_root_traits_are_as_drawn(empty: Database) -> None:
-    show = _load(empty, ROOT_TRAITS)
+    show = _load(empty, drawings()["root-traits"])
     host = {"STORAGE_DISK_SSD", "COMPUTE_VOLUME_MULTI_ATTACH"}
     assert show("NON_NUMA_CN") == (
         None,
@@ -127,7 +116,7 @@ def test_root_traits_are_as_drawn(empty: Database) -> None:
 
 
 def test_fpgas_are_as_drawn_but_of_the_standard_class(empty: Database) -> None:
-    show = _load(empty, SAME_SUBTREE)
+    show = _load(empty, drawings()["same-subtree"])
     node = {"VCPU": 4, "MEMORY_MB": 2048}
     assert show("CN") == (None, {}, set(), set())
     assert show("NUMA0") == ("CN", node, {"HW_NUMA_ROOT"}, set())
@@ -138,7 +127,8 @@ def test_fpgas_are_as_drawn_but_of_the_standard_class(empty: Database) -> None:
 
 
 @pytest.mark.parametrize(
-    ("world", "root"), [(ENTIRE_TREES_CASE1, {}), (ENTIRE_TREES_CASE2, {"VCPU": 8})]
+    ("world", "root"),
+    [(drawings()["entire-trees-case1"], {}), (drawings()["entire-trees-case2"], {"VCPU": 8})],
 )
 def test_entire_trees_have_the_drawn_totals_and_the_printed_capacities(
     empty: Database, world: World, root: dict[str, int]
@@ -163,8 +153,8 @@ def test_entire_trees_have_the_drawn_totals_and_the_printed_capacities(
 
 
 def test_three_trees_with_sharing_providers_are_as_drawn(empty: Database) -> None:
-    world = UPDATE_PROVIDER_TREE
-    empty.transact(load_worlds, [world])
+    world = drawings()["update-provider-tree"]
+    empty.write(load_worlds, [world])
 
     def members(aggregate: str) -> set[str]:
         wanted = ProviderFilter(aggregates=AggregateFilter(((world.uuid(aggregate),),)))
@@ -197,8 +187,8 @@ def test_three_trees_with_sharing_providers_are_as_drawn(empty: Database) -> Non
 
 
 def test_a_name_in_two_worlds_is_found_only_with_the_name_of_its_world(empty: Database) -> None:
-    uuids = empty.transact(load_worlds, [SHARING, NIC_TRAITS])
-    assert uuids["sharing/CN1"] == SHARING.uuid("CN1")
-    assert uuids["nic-traits/CN1"] == NIC_TRAITS.uuid("CN1")
+    uuids = empty.write(load_worlds, [drawings()["sharing"], drawings()["nic-traits"]])
+    assert uuids["sharing/CN1"] == drawings()["sharing"].uuid("CN1")
+    assert uuids["nic-traits/CN1"] == drawings()["nic-traits"].uuid("CN1")
     assert "CN1" not in uuids
-    assert uuids["CN2"] == SHARING.uuid("CN2")
+    assert uuids["CN2"] == drawings()["sharing"].uuid("CN2")

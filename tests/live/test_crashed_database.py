@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection
 
 from roost.model.consumers import Claim
-from roost.service.claims import claim_for_one
+from roost.service.tables.claims import claim_for_one
 from roost.store.connections.errors import ConnectionLost
 from roost.store.connections.sessions import Session
 from roost.store.database import Database, DatabaseOptions
@@ -42,7 +42,7 @@ def prepared(url: str) -> Iterator[Database]:
     database = Database(DatabaseOptions(url=url))
     try:
         prepare_schema(database, upgrade=True)
-        database.transact(sync_standard_names)
+        database.write(sync_standard_names)
         yield database
     finally:
         database.close()
@@ -87,12 +87,12 @@ class TestPostgreSQLBackendKilled:
         reader = Reader(crashing, start(crashing))
         for number in range(2, 2 + TRIES):
             # The commit writes the numbers of all transactions so far to disk.
-            crashing.write(record, 1)
+            crashing.write_at_once(record, 1)
             refuse_writes(crashing)
             assert reader.read() == [1]
             postgresql.kill_backend()
             reconnect(crashing)
-            crashing.write(record, number)
+            crashing.write_at_once(record, number)
             # More transactions than before the crash hide from the reader that numbers went back.
             refuse_writes(crashing)
             refuse_writes(crashing)
@@ -106,13 +106,13 @@ class TestPostgreSQLBackendKilled:
         postgresql.databases.execute(
             "ALTER SYSTEM SET wal_writer_delay = '10s'", "SELECT pg_reload_conf()"
         )
-        crashing.write(record, 1)
+        crashing.write_at_once(record, 1)
         for _ in range(LOSSES_TRIED):
             reader = Reader(crashing, start(crashing))
             with writing(crashing) as late:
                 late.exec_driver_sql("SET LOCAL synchronous_commit = off")
                 record(late, 2)
-                crashing.write(record, 3)
+                crashing.write_at_once(record, 3)
                 assert reader.read() == [3]
             assert reader.read() == [2]
             before = ids(crashing)
@@ -165,11 +165,11 @@ class TestMariaDBKilled:
         self, mariadb: PrivateMariaDB
     ) -> None:
         with prepared(mariadb.databases.create().url) as database:
-            database.write(record, 1)
+            database.write_at_once(record, 1)
             reader = Reader(database, start(database))
             with writing(database) as late:
                 record(late, 2)
-                database.write(record, 3)
+                database.write_at_once(record, 3)
                 mariadb.flush()
                 assert reader.read() == [3]
             assert reader.read() == [2]
@@ -197,13 +197,13 @@ class TestMariaDBKilled:
     def test_a_position_goes_on_if_no_row_was_lost(self, mariadb: PrivateMariaDB) -> None:
         with prepared(mariadb.databases.create().url) as database:
             reader = Reader(database, start(database))
-            database.write(record, 1, 2)
+            database.write_at_once(record, 1, 2)
             assert reader.read() == [1, 2]
             mariadb.flush()
             mariadb.kill()
             mariadb.start()
             reconnect(database)
-            database.write(record, 3)
+            database.write_at_once(record, 3)
             assert reader.read() == [3]
 
     def test_candidates_and_usages_agree(self, mariadb: PrivateMariaDB, tmp_path: Path) -> None:

@@ -232,7 +232,7 @@ def test_slow_statements_in_a_row_are_not_taken_for_silence(distant: Database) -
         for _ in range(4):
             connection.execute(slow).close()
 
-    distant.write(work)
+    distant.write_at_once(work)
 
 
 @pytest.mark.long

@@ -64,7 +64,7 @@ def test_a_list_of_hundreds_of_thousands_of_providers_needs_little_memory(
 ) -> None:
     assert ask("/resource_providers").read()
     before = peak_bytes(server)
-    written.write(write_providers, range(200_000))
+    written.write_at_once(write_providers, range(200_000))
     answer = ask("/resource_providers")
     assert answer.status == 200
     found = 0
@@ -77,7 +77,7 @@ def test_a_list_of_hundreds_of_thousands_of_providers_needs_little_memory(
 def test_a_list_that_breaks_off_is_an_error_for_the_client(
     server: LiveServer, written: Database, ask: Ask
 ) -> None:
-    written.write(write_providers, range(60_000))
+    written.write_at_once(write_providers, range(60_000))
     answer = ask("/resource_providers")
     assert answer.status == 200
     answer.read(1000)

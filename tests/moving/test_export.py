@@ -22,6 +22,7 @@ from roost.store.checks.checks import check_database
 from roost.store.checks.findings import Level
 from roost.store.connections.errors import DatabaseUnusable
 from roost.store.database import Database, DatabaseOptions
+from roost.store.dialect import Dialect
 from roost.store.migrations.schema import inspect_schema, prepare_schema
 from support.api_client import ApiClient
 from support.moving.sample_cloud import change_sample_cloud, claim, make_sample_cloud
@@ -343,7 +344,7 @@ def test_an_export_that_fails_leaves_no_file(
     assert again.status == 1
     assert "--overwrite" in again.err
     before = file.read_bytes()
-    monkeypatch.setattr("roost.moving.exporting.trailer_line", failing)
+    monkeypatch.setattr("roost.moving.export_format.trailer_line", failing)
     assert export(database, file, "--overwrite").status == 1
     assert file.read_bytes() == before
     assert [path.name for path in tmp_path.glob("cloud*")] == ["cloud.jsonl"]
@@ -373,12 +374,12 @@ def failing(*_arguments: Any) -> bytes:
 def test_an_export_has_one_moment_while_a_service_writes(
     cloud: ApiClient, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def write_meanwhile(connection: sa.Connection) -> None:
+    def write_meanwhile(_dialect: Dialect, connection: sa.Connection) -> None:
         # The first statement of the snapshot has run before the write.
         connection.execute(sa.text("SELECT count(*) FROM allocations"))
         claim(cloud, "meanwhile", "numa 1", "INSTANCE")
 
-    monkeypatch.setattr("roost.moving.exporting.keep_snapshot", write_meanwhile)
+    monkeypatch.setattr(type(database.dialect), "keep_snapshot", write_meanwhile)
     file = tmp_path / "cloud.jsonl"
     assert export(database, file, "--json").json["tables"]["allocations"]["rows"] == 4
     assert import_(f"sqlite:///{tmp_path}/copy.sqlite", file).status == 0

@@ -159,7 +159,7 @@ def test_changes_meanwhile_are_read_again(
     transport.before["/resource_classes"] = lambda: claim(
         api, "claimed meanwhile", "numa 2", "INSTANCE"
     )
-    transport.before["/usages?project_id=a%20project"] = lambda: send(
+    transport.before["/usages?project_id=a+project"] = lambda: send(
         api, "DELETE", f"/allocations/{old}"
     )
     copied = copy_server(Survey(transport), file, 4)

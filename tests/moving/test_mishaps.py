@@ -17,8 +17,8 @@ from databases import Databases
 from ports import reserved_port
 from roost.moving import importing
 from roost.store.database import Database, DatabaseOptions
+from roost.store.meta import ProgressMark, set_mark
 from roost.store.migrations.schema import sync_schema
-from roost.store.transfer.progress_mark import ProgressMark, set_mark
 from support.api_client import ApiClient
 from support.moving.sample_cloud import make_sample_cloud
 from support.requirements import run as this_run
@@ -158,7 +158,7 @@ def test_a_server_that_does_not_answer_leaves_no_directory(tmp_path: Path) -> No
 def test_no_triggers_are_installed_while_an_import_is_unfinished(database_url: str) -> None:
     with closing(Database(DatabaseOptions(url=database_url))) as database:
         sync_schema(database)
-        database.write(set_mark, ProgressMark(17, "abc"))
+        database.write_at_once(set_mark, ProgressMark(17, "abc"))
     refused = roost("db", "triggers", "install", "--db", database_url)
     assert refused.status == 1
     assert "has not finished" in refused.err

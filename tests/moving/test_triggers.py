@@ -234,11 +234,11 @@ def test_readers_believe_no_sums_while_other_programs_write(
         record_usages(transaction, [(provider_id, uuid, {0: 8})])
         return transaction.finish()
 
-    database.transact(record_wrong_sums)
+    database.write(record_wrong_sums)
     assert len(placed(api)) == 1
     remove_triggers(database)
     assert len(placed(api)) == 1
-    database.transact(record_wrong_sums)
+    database.write(record_wrong_sums)
     # Without triggers, only Roost writes, and its sums are right.
     assert placed(api) == []
 

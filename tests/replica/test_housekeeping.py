@@ -71,7 +71,7 @@ def _old_journal(database: Database) -> Iterator[None]:
         connection.execute(sa.insert(roost_changes), rows)
 
     with meta_restored(database):
-        database.write(fill)
+        database.write_at_once(fill)
         yield
 
 

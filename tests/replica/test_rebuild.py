@@ -352,9 +352,9 @@ class TestWaitingRequests:
             raise DatabaseAway("the server is gone")
 
         with monkeypatch.context() as outage:
-            outage.setattr("roost.store.journal.rows.fetch_directly", fail)
+            outage.setattr("roost.store.journal.position.fetch_directly", fail)
             assert client.get(CANDIDATES).status == 503
-        database.write(new_epoch)
+        database.write_at_once(new_epoch)
         builder.began.clear()
         builder.release.clear()
         waits = CountedWaits(monkeypatch)
@@ -429,7 +429,7 @@ class TestWaitingRequests:
             builder.release.set()
             assert first.result().status == 200
             assert client.get("/readyz").status == 200
-            database.write(new_epoch)
+            database.write_at_once(new_epoch)
 
 
 @only_sqlite

@@ -18,9 +18,9 @@ from roost.model.inventory import Inventory
 from roost.replica import replica as replica_module
 from roost.replica.replica import Replica
 from roost.search.forest.forest import Forest
-from roost.service.inventories import replace_inventories
-from roost.service.providers import create_provider, delete_provider, update_provider
-from roost.service.resource_classes import ensure_resource_class
+from roost.service.tables.inventories import replace_inventories
+from roost.service.tables.providers import create_provider, delete_provider, update_provider
+from roost.service.tables.resource_classes import ensure_resource_class
 from roost.store import tables
 from roost.store.connections.errors import DatabaseAway
 from roost.store.connections.sessions import fetch_directly
@@ -110,7 +110,7 @@ class Looks:
 
     def __enter__(self) -> Looks:
         self._patch = pytest.MonkeyPatch()
-        self._patch.setattr("roost.store.journal.rows.fetch_directly", self._look)
+        self._patch.setattr("roost.store.journal.position.fetch_directly", self._look)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -146,24 +146,24 @@ def ask_during_a_look(ask: Callable[[], object], times: int, looks: Looks) -> No
 def test_a_request_sees_every_write_before_it(database: Database) -> None:
     replica = Replica(database)
     assert capacities(replica.current()) == {}
-    host = database.transact(add_host)
+    host = database.write(add_host)
     assert capacities(replica.current()) == {host: 8}
-    child = database.transact(add_host, 4, host)
+    child = database.write(add_host, 4, host)
     assert capacities(replica.current()) == {host: 8, child: 4}
     assert trees(replica.current()) == {host: host, child: host}
-    other = database.transact(add_host, 2)
-    database.transact(update_provider, child, name="moved", parent_uuid=other, may_reparent=True)
+    other = database.write(add_host, 2)
+    database.write(update_provider, child, name="moved", parent_uuid=other, may_reparent=True)
     assert trees(replica.current()) == {host: host, other: other, child: other}
-    database.transact(delete_provider, child)
+    database.write(delete_provider, child)
     assert trees(replica.current()) == {host: host, other: other}
 
 
 def test_a_forest_never_changes(database: Database) -> None:
     replica = Replica(database)
-    host = database.transact(add_host)
+    host = database.write(add_host)
     before = replica.current()
-    database.transact(add_host)
-    database.transact(replace_inventories, host, 1, [Inventory("VCPU", 99)], may_reserve_all=True)
+    database.write(add_host)
+    database.write(replace_inventories, host, 1, [Inventory("VCPU", 99)], may_reserve_all=True)
     assert capacities(replica.current())[host] == 99
     assert capacities(before) == {host: 8}
 
@@ -171,7 +171,7 @@ def test_a_forest_never_changes(database: Database) -> None:
 def test_a_claim_makes_the_replica_read_nothing_but_the_journal(
     api: ApiClient, database: Database
 ) -> None:
-    host = database.transact(add_host)
+    host = database.write(add_host)
     replica = Replica(database)
     replica.current()
     claim = {
@@ -192,7 +192,7 @@ def test_a_claim_makes_the_replica_read_nothing_but_the_journal(
 
 @only_sqlite
 def test_a_request_without_changes_looks_into_the_journal_once(database: Database) -> None:
-    database.transact(add_host)
+    database.write(add_host)
     replica = Replica(database)
     forest = replica.current()
     assert replica.current() is forest
@@ -205,7 +205,7 @@ def test_a_request_without_changes_looks_into_the_journal_once(database: Databas
 def test_a_new_resource_class_is_in_the_next_forest(database: Database) -> None:
     replica = Replica(database)
     assert "CUSTOM_GOLD" not in replica.current().vocabulary.class_ids
-    database.transact(ensure_resource_class, "CUSTOM_GOLD")
+    database.write(ensure_resource_class, "CUSTOM_GOLD")
     assert "CUSTOM_GOLD" in replica.current().vocabulary.class_ids
 
 
@@ -251,20 +251,20 @@ def test_waiting_threads_fail_with_a_look_if_the_database_is_away(
 
 def test_a_pruned_journal_makes_the_replica_read_all_tables(database: Database) -> None:
     replica = Replica(database)
-    hosts = {database.transact(add_host)}
+    hosts = {database.write(add_host)}
     replica.current()
-    hosts |= {database.transact(add_host) for _ in range(3)}
-    database.write(_make_old)
+    hosts |= {database.write(add_host) for _ in range(3)}
+    database.write_at_once(_make_old)
     # A transaction in another database of the server delays pruning.
     settle(database)
-    assert database.write(prune_changes, utc_now(), 1000) > 0
+    assert database.write_at_once(prune_changes, utc_now(), 1000) > 0
     assert set(capacities(replica.current())) == hosts
 
 
 def test_slow_reads_do_not_delay_the_replica(database: Database) -> None:
     replica = Replica(database)
     replica.current()
-    host = database.transact(add_host)
+    host = database.write(add_host)
     options = database.options
     database.readers.close_kept()
     with ExitStack() as slow:
@@ -281,7 +281,7 @@ def _make_old(connection: Connection) -> None:
 
 def test_another_epoch_makes_the_replica_read_all_tables(database: Database) -> None:
     replica = Replica(database)
-    database.transact(add_host)
+    database.write(add_host)
     replica.current()
 
     def restore(connection: Connection) -> None:
@@ -294,7 +294,7 @@ def test_another_epoch_makes_the_replica_read_all_tables(database: Database) -> 
             .values(value=str(uuid4()))
         )
 
-    database.write(restore)
+    database.write_at_once(restore)
     assert capacities(replica.current()) == {}
 
 
@@ -309,7 +309,7 @@ def test_many_changed_providers_make_the_replica_read_all_tables(
     def add_many(transaction: Transaction) -> Finished[list[str]]:
         return transaction.finish([transaction.include(add_host) for _ in range(20)])
 
-    hosts = database.transact(add_many)
+    hosts = database.write(add_many)
     with statements(database) as sent:
         assert set(capacities(replica.current())) == set(hosts)
     # One statement for each table, two for the journal, and those of the transaction.
@@ -320,15 +320,15 @@ def test_many_journal_rows_make_the_replica_read_all_tables(
     database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(replica_module, "CHANGES_MIN", 20)
-    hosts = {database.transact(add_host) for _ in range(2)}
+    hosts = {database.write(add_host) for _ in range(2)}
     replica = Replica(database)
     replica.current()
     with caplog.at_level("INFO"):
-        database.write(record, *range(20))
+        database.write_at_once(record, *range(20))
         assert set(capacities(replica.current())) == hosts
         assert "Reading all providers again" not in caplog.text
-        database.write(record, *range(19))
-        hosts.add(database.transact(add_host))
+        database.write_at_once(record, *range(19))
+        hosts.add(database.write(add_host))
         assert set(capacities(replica.current())) == hosts
     assert "Reading all providers again" in caplog.text
     assert replica.current() is replica.current()

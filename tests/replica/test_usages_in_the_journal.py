@@ -166,7 +166,7 @@ def stored_usages(connection: Connection) -> Usages:
 def test_readers_agree_with_the_tables_after_every_round_trip(
     api: ApiClient, database: Database, works: list[bytes], schedule: list[int]
 ) -> None:
-    database.write(clean_tables)
+    database.write_at_once(clean_tables)
     cloud = TwoHosts(api)
     cloud.make()
     replicas = [Replica(database)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from roost.search.conditions.lack import Lack, LackRule
-from roost.search.explain.nearest import Miss
+from roost.search.explain.misses import Miss
 from support.properties import many
 from support.scenarios.naive_misses import failed_checks, is_feasible
 from support.scenarios.oracle import Group, World

@@ -16,9 +16,8 @@ from roost.search.candidates.effort import no_pause
 from roost.search.forest.forest import Forest
 from roost.search.forest.rows import AllocationRows, column
 from roost.search.forest.vocabulary import Vocabulary
-from roost.search.resilience import evacuation
-from roost.search.resilience.evacuation import LossOutcome
-from roost.search.resilience.resilience import Resilience, find_resilience
+from roost.search.resilience import resilience
+from roost.search.resilience.resilience import LossOutcome, Resilience, find_resilience
 from support.properties import many
 from support.worlds.forests import CLASSES, Node, forest_of, rows_of
 
@@ -159,8 +158,8 @@ def test_the_roots_that_must_not_be_lost_are_those_of_brute_force(cloud: Cloud) 
 @given(cloud=clouds())
 def test_the_search_alone_finds_the_same_as_with_the_quick_way(cloud: Cloud) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evacuation, "_QUICK_TRIES", -1)
-        patch.setattr(evacuation, "_QUICK_UNITS", -1)
+        patch.setattr(resilience, "_QUICK_TRIES", -1)
+        patch.setattr(resilience, "_QUICK_UNITS", -1)
         check_against_brute_force(cloud)
 
 
@@ -196,7 +195,7 @@ def test_each_has_a_place_but_not_all_at_once() -> None:
 
 
 def test_a_search_that_ends_early_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evacuation, "UNITS_OF_TREE_MAX", 40)
+    monkeypatch.setattr(resilience, "UNITS_OF_TREE_MAX", 40)
     # Six hosts have 2 left beside the threes: the seventh two has no place.
     consumers: list[list[Held]] = [[(0, "VCPU", 3)] for _ in range(30)]
     consumers += [[(0, "VCPU", 2)] for _ in range(7)]

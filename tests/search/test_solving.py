@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.search.candidates import effort, solving, walks
+from roost.search.candidates.flow import can_flow
 from roost.search.candidates.ranking import CandidateOrder
 from roost.search.candidates.search import find_candidates
-from roost.search.candidates.solving import can_flow
 from support.properties import many
 from support.worlds.forests import CLASSES, Node, forest_of
 

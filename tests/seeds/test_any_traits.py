@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pytest
 
-from roost.demo.world import ProviderSpec, World, totals
+from roost.demo.world import ProviderSpec, World
 from roost.store.database import Database
 from support.api_client import ApiClient
-from support.worlds.seed_world import load_seed
+from support.worlds.seed_world import load_seed, totals
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from roost.demo.drawings import ENTIRE_TREES_CASE1, ENTIRE_TREES_CASE2
+from roost.demo.drawings import drawings
 from roost.demo.world import World
 from roost.store.database import Database
 from support.api_client import ApiClient
@@ -14,7 +14,9 @@ from support.worlds.seed_world import SeedWorld, load_seed
 
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 both_cases = pytest.mark.parametrize(
-    "case", [ENTIRE_TREES_CASE1, ENTIRE_TREES_CASE2], ids=["case1", "case2"]
+    "case",
+    [drawings()["entire-trees-case1"], drawings()["entire-trees-case2"]],
+    ids=["case1", "case2"],
 )
 
 # The document writes MEMORY_MB=2048, which the server refuses.
@@ -135,7 +137,7 @@ def test_proposed_change_the_candidates(database: Database, api: ApiClient, case
 def test_proposed_change_1_resource_providers_without_inventories(
     database: Database, api: ApiClient
 ) -> None:
-    seed = load_seed(database, api, ENTIRE_TREES_CASE1)
+    seed = load_seed(database, api, drawings()["entire-trees-case1"])
     for version in ("1.29", "1.39"):
         for request in (APART, TOGETHER):
             assert summaries(seed, request, version) == {
@@ -146,7 +148,7 @@ def test_proposed_change_1_resource_providers_without_inventories(
 
 @on_sqlite
 def test_proposed_change_2_all_resources(database: Database, api: ApiClient) -> None:
-    seed = load_seed(database, api, ENTIRE_TREES_CASE2)
+    seed = load_seed(database, api, drawings()["entire-trees-case2"])
     for version in ("1.29", "1.39"):
         for request in (APART, TOGETHER):
             assert summaries(seed, request, version) == {
@@ -180,7 +182,11 @@ def test_work_items_step_by_step(database: Database, api: ApiClient, case: World
         # 1.27 adds all resource classes. 1.29 adds the rest of the tree.
         "1.27": nodes,
         "1.28": nodes,
-        "1.29": {"CN_NAME": {"VCPU"} if case is ENTIRE_TREES_CASE2 else set(), **nodes, **function},
+        "1.29": {
+            "CN_NAME": {"VCPU"} if case is drawings()["entire-trees-case2"] else set(),
+            **nodes,
+            **function,
+        },
     }
     for version, step in steps.items():
         shown = summaries(seed, request, version)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from roost.demo.drawings import IN_TREE, NIC_TRAITS, ROOT_TRAITS, SAME_SUBTREE, SHARING
+from roost.demo.drawings import drawings
 from roost.store.database import Database
 from support.api_client import ApiClient
 from support.worlds.seed_world import load_seed
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 
 def test_filtering_by_traits_any_of_them(database: Database, api: ApiClient) -> None:
-    seed = load_seed(database, api, NIC_TRAITS)
+    seed = load_seed(database, api, drawings()["nic-traits"])
     request = """resources=VCPU:1,MEMORY_MB:512,DISK_GB:500,SRIOV_NET_VF:2
                  &required=in:HW_NIC_ACCEL_SSL,HW_NIC_ACCEL_TLS"""
     seed.check(
@@ -34,7 +34,7 @@ def test_filtering_by_traits_any_of_them(database: Database, api: ApiClient) -> 
 def test_filtering_by_traits_any_of_them_with_required_and_forbidden_traits(
     database: Database, api: ApiClient
 ) -> None:
-    seed = load_seed(database, api, ROOT_TRAITS)
+    seed = load_seed(database, api, drawings()["root-traits"])
     resources = "resources=VCPU:1,DISK_GB:100"
     any_of = "required=in:HW_CPU_X86_AVX,HW_CPU_X86_AVX2"
     flat = "1. NON_NUMA_CN (VCPU, DISK_GB)\n"
@@ -63,7 +63,7 @@ IN_CN1 = """
 
 @pytest.mark.parametrize("member", ["CN1", "NUMA1_1", "NUMA1_2"])
 def test_filtering_by_tree(database: Database, api: ApiClient, member: str) -> None:
-    seed = load_seed(database, api, IN_TREE)
+    seed = load_seed(database, api, drawings()["in-tree"])
     request = f"resources=VCPU:1,DISK_GB:50&in_tree=<{member} uuid>"
     seed.check(request, IN_CN1, trees="CN1", since="1.31")
     assert "Invalid query string parameters: " in seed.refusal(request, "1.30")
@@ -72,7 +72,7 @@ def test_filtering_by_tree(database: Database, api: ApiClient, member: str) -> N
 def test_filtering_by_tree_binds_the_unsuffixed_resources_only(
     database: Database, api: ApiClient
 ) -> None:
-    seed = load_seed(database, api, IN_TREE)
+    seed = load_seed(database, api, drawings()["in-tree"])
     seed.check(
         """resources=VCPU:1&in_tree=<CN1 uuid>
           &resources1=DISK_GB:10""",
@@ -90,7 +90,7 @@ def test_filtering_by_tree_binds_the_unsuffixed_resources_only(
 
 
 def test_filtering_by_tree_of_a_suffixed_group(database: Database, api: ApiClient) -> None:
-    seed = load_seed(database, api, IN_TREE)
+    seed = load_seed(database, api, drawings()["in-tree"])
     seed.check(
         """resources=VCPU:1
           &resources1=DISK_GB:10&in_tree1=<SS1 uuid>""",
@@ -106,7 +106,7 @@ def test_filtering_by_tree_of_a_suffixed_group(database: Database, api: ApiClien
 
 
 def test_filtering_by_tree_of_two_groups(database: Database, api: ApiClient) -> None:
-    seed = load_seed(database, api, IN_TREE)
+    seed = load_seed(database, api, drawings()["in-tree"])
     seed.check(
         """resources1=VCPU:1&in_tree1=<CN1 uuid>
           &resources2=DISK_GB:10&in_tree2=<SS1 uuid>
@@ -121,7 +121,7 @@ def test_filtering_by_tree_of_two_groups(database: Database, api: ApiClient) -> 
 
 
 def test_filtering_by_tree_with_a_word_as_suffix(database: Database, api: ApiClient) -> None:
-    seed = load_seed(database, api, IN_TREE)
+    seed = load_seed(database, api, drawings()["in-tree"])
     request = "resources=VCPU:1&in_tree=<CN1 uuid>&resources_D-1=DISK_GB:10&in_tree_D-1=<SS1 uuid>"
     seed.check(
         request,
@@ -142,7 +142,7 @@ def test_filtering_by_tree_with_a_word_as_suffix(database: Database, api: ApiCli
 
 
 def test_filtering_by_root_provider_traits_required(database: Database, api: ApiClient) -> None:
-    seed = load_seed(database, api, ROOT_TRAITS)
+    seed = load_seed(database, api, drawings()["root-traits"])
     request = """resources1=VCPU:1,MEMORY_MB:512&required1=HW_CPU_X86_AVX2
                 &resources2=DISK_GB:100
                 &group_policy=none
@@ -160,7 +160,7 @@ def test_filtering_by_root_provider_traits_required(database: Database, api: Api
 
 
 def test_filtering_by_root_provider_traits_forbidden(database: Database, api: ApiClient) -> None:
-    seed = load_seed(database, api, ROOT_TRAITS)
+    seed = load_seed(database, api, drawings()["root-traits"])
     seed.check(
         """resources1=VCPU:1,MEMORY_MB:512
           &resources2=DISK_GB:100
@@ -178,7 +178,7 @@ def test_filtering_by_root_provider_traits_forbidden(database: Database, api: Ap
 def test_filtering_by_root_provider_traits_several_of_them(
     database: Database, api: ApiClient
 ) -> None:
-    seed = load_seed(database, api, ROOT_TRAITS)
+    seed = load_seed(database, api, drawings()["root-traits"])
     both = "COMPUTE_VOLUME_MULTI_ATTACH,!CUSTOM_WINDOWS_LICENSE_POOL"
     seed.check(
         f"resources=VCPU:1&root_required={both}",
@@ -201,7 +201,7 @@ def test_filtering_by_root_provider_traits_several_of_them(
 def test_filtering_by_root_provider_traits_with_a_suffix_or_twice_is_refused(
     database: Database, api: ApiClient
 ) -> None:
-    seed = load_seed(database, api, ROOT_TRAITS)
+    seed = load_seed(database, api, drawings()["root-traits"])
     request = "resources=VCPU:1&root_required"
     trait = "HW_CPU_X86_AVX2"
     assert "Invalid query string parameters: " in seed.refusal(f"{request}1={trait}")
@@ -214,7 +214,7 @@ def test_filtering_by_root_provider_traits_with_a_suffix_or_twice_is_refused(
 def test_filtering_by_root_provider_traits_when_sharing_providers_are_involved(
     database: Database, api: ApiClient
 ) -> None:
-    seed = load_seed(database, api, SHARING)
+    seed = load_seed(database, api, drawings()["sharing"])
     request = "resources=VCPU:1,MEMORY_MB:512,DISK_GB:500&root_required"
     seed.check(
         f"{request}=!MISC_SHARES_VIA_AGGREGATE",
@@ -234,7 +234,7 @@ def test_filtering_by_root_provider_traits_when_only_sharing_providers_are_invol
 ) -> None:
     # The document speaks only of roots of trees that do not share. But a sharing provider that
     # is its own anchor is a root like any other, so its own traits count.
-    seed = load_seed(database, api, SHARING)
+    seed = load_seed(database, api, drawings()["sharing"])
     seed.check(
         "resources=DISK_GB:500&root_required=MISC_SHARES_VIA_AGGREGATE",
         """
@@ -275,7 +275,7 @@ BUT_NOT = """
 
 
 def test_filtering_by_same_subtree(database: Database, api: ApiClient) -> None:
-    seed = load_seed(database, api, SAME_SUBTREE)
+    seed = load_seed(database, api, drawings()["same-subtree"])
     request = f"{COMPUTE_AND_ACCEL}&same_subtree=_COMPUTE,_ACCEL"
     seed.check(request, INCLUDED, trees="CN", since="1.36")
     assert "Invalid query string parameters: " in seed.refusal(request, "1.35")
@@ -284,14 +284,14 @@ def test_filtering_by_same_subtree(database: Database, api: ApiClient) -> None:
 def test_filtering_by_same_subtree_left_out_gives_all_candidates(
     database: Database, api: ApiClient
 ) -> None:
-    seed = load_seed(database, api, SAME_SUBTREE)
+    seed = load_seed(database, api, drawings()["same-subtree"])
     seed.check(COMPUTE_AND_ACCEL, INCLUDED + BUT_NOT, trees="CN", since="1.33")
 
 
 def test_filtering_by_same_subtree_with_the_class_of_the_document_is_refused(
     database: Database, api: ApiClient
 ) -> None:
-    seed = load_seed(database, api, SAME_SUBTREE)
+    seed = load_seed(database, api, drawings()["same-subtree"])
     request = COMPUTE_AND_ACCEL.replace("FPGA:1", "ACCELERATOR_FPGA:1")
     problem = "Invalid resource class in resources parameter: No such resource class"
     assert f"{problem} ACCELERATOR_FPGA." in seed.refusal(request)
@@ -316,7 +316,7 @@ TYPES_BUT_NOT = """
 def test_filtering_by_same_subtree_with_a_group_without_resources(
     database: Database, api: ApiClient
 ) -> None:
-    seed = load_seed(database, api, SAME_SUBTREE)
+    seed = load_seed(database, api, drawings()["same-subtree"])
     request = f"{TWO_TYPES}&same_subtree=_NUMA,_ACCEL1,_ACCEL2"
     seed.check(request, TYPES_INCLUDED, trees="CN", since="1.36")
     # A group that is alone in its same_subtree restricts no other group.
@@ -329,7 +329,7 @@ def test_filtering_by_same_subtree_with_a_group_without_resources(
 
 
 def test_filtering_by_same_subtree_repeated(database: Database, api: ApiClient) -> None:
-    seed = load_seed(database, api, SAME_SUBTREE)
+    seed = load_seed(database, api, drawings()["same-subtree"])
     # Each of two pairs of groups gets a NUMA node with an accelerator. Each pair by itself is in
     # one subtree, but all four groups together are not.
     groups = """resources_C1=VCPU:1&resources_A1=FPGA:1

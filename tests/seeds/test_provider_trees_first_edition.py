@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from roost.demo.drawings import NIC_TRAITS, SHARING, SHARING_NUMA
+from roost.demo.drawings import drawings
 from roost.store.database import Database
 from support.api_client import ApiClient
 from support.worlds.seed_world import load_seed
@@ -34,7 +34,7 @@ EIGHT = """
 
 
 def test_sharing_resource_providers(database: Database, api: ApiClient) -> None:
-    seed = load_seed(database, api, SHARING)
+    seed = load_seed(database, api, drawings()["sharing"])
     seed.check(
         HOST,
         """
@@ -51,7 +51,7 @@ def test_sharing_resource_providers(database: Database, api: ApiClient) -> None:
 def test_sharing_resource_providers_ss2_reaches_only_itself(
     database: Database, api: ApiClient
 ) -> None:
-    seed = load_seed(database, api, SHARING)
+    seed = load_seed(database, api, drawings()["sharing"])
     seed.check(
         "resources=DISK_GB:500",
         """
@@ -68,7 +68,7 @@ def test_sharing_resource_providers_ss2_reaches_only_itself(
 def test_sharing_resource_providers_when_a_tree_structure_is_present(
     database: Database, api: ApiClient
 ) -> None:
-    seed = load_seed(database, api, SHARING_NUMA)
+    seed = load_seed(database, api, drawings()["sharing-numa"])
     seed.check(HOST, EIGHT, trees="CN1 CN2 SS1", since="1.29")
     # The document speaks of 1.29. Before 1.29 no candidate takes from two providers of one tree.
     # Each of these candidates takes VCPU from a child and memory from its root.
@@ -79,7 +79,7 @@ def test_sharing_resource_providers_when_a_tree_structure_is_present(
 
 
 def test_filtering_aggregates_a(database: Database, api: ApiClient) -> None:
-    seed = load_seed(database, api, SHARING_NUMA)
+    seed = load_seed(database, api, drawings()["sharing-numa"])
     seed.check(f"{HOST}&member_of=<aggA uuid>", EIGHT, trees="CN1 CN2 SS1", since="1.29")
     seed.check_none(f"{HOST}&member_of=<aggA uuid>", since="1.21", until="1.28")
 
@@ -87,7 +87,7 @@ def test_filtering_aggregates_a(database: Database, api: ApiClient) -> None:
 def test_filtering_aggregates_b(database: Database, api: ApiClient) -> None:
     # The first edition says that SS1 is not in aggregate A, which is wrong. SS1 is not in B, as
     # the second edition says.
-    seed = load_seed(database, api, SHARING_NUMA)
+    seed = load_seed(database, api, drawings()["sharing-numa"])
     seed.check(
         f"{HOST}&member_of=<aggB uuid>",
         """
@@ -104,7 +104,7 @@ def test_filtering_aggregates_b(database: Database, api: ApiClient) -> None:
 def test_filtering_aggregates_of_a_root_spans_the_tree_from_the_first_version_on(
     database: Database, api: ApiClient
 ) -> None:
-    seed = load_seed(database, api, SHARING_NUMA)
+    seed = load_seed(database, api, drawings()["sharing-numa"])
     seed.check(
         "resources=VCPU:1&member_of=<aggA uuid>",
         """
@@ -132,7 +132,7 @@ def test_filtering_aggregates_of_a_root_spans_the_tree_from_the_first_version_on
 @on_sqlite
 def test_filtering_aggregates_that_are_forbidden(database: Database, api: ApiClient) -> None:
     # The document is older than forbidden aggregates, which count for the tree in the same way.
-    seed = load_seed(database, api, SHARING_NUMA)
+    seed = load_seed(database, api, drawings()["sharing-numa"])
     seed.check(
         f"{HOST}&member_of=!<aggB uuid>",
         """
@@ -151,7 +151,7 @@ def test_filtering_aggregates_that_are_forbidden(database: Database, api: ApiCli
 
 
 def test_filtering_by_traits_required(database: Database, api: ApiClient) -> None:
-    seed = load_seed(database, api, NIC_TRAITS)
+    seed = load_seed(database, api, drawings()["nic-traits"])
     request = f"{HOST_AND_PORT}&required=HW_NIC_ACCEL_SSL"
     seed.check(
         request,
@@ -163,7 +163,7 @@ def test_filtering_by_traits_required(database: Database, api: ApiClient) -> Non
 
 
 def test_filtering_by_traits_forbidden(database: Database, api: ApiClient) -> None:
-    seed = load_seed(database, api, NIC_TRAITS)
+    seed = load_seed(database, api, drawings()["nic-traits"])
     request = f"{HOST_AND_PORT}&required=!HW_NIC_ACCEL_SSL"
     seed.check(
         request,
@@ -177,7 +177,7 @@ def test_filtering_by_traits_forbidden(database: Database, api: ApiClient) -> No
 
 
 def test_filtering_by_traits_that_are_not_asked_for(database: Database, api: ApiClient) -> None:
-    seed = load_seed(database, api, NIC_TRAITS)
+    seed = load_seed(database, api, drawings()["nic-traits"])
     seed.check(
         HOST_AND_PORT,
         """
@@ -194,7 +194,7 @@ def test_filtering_by_traits_that_are_not_asked_for(database: Database, api: Api
 def test_filtering_by_traits_of_one_provider_from_the_first_version_on(
     database: Database, api: ApiClient
 ) -> None:
-    seed = load_seed(database, api, NIC_TRAITS)
+    seed = load_seed(database, api, drawings()["nic-traits"])
     seed.check(
         "resources=SRIOV_NET_VF:2&required=HW_NIC_ACCEL_SSL",
         "1. NIC1_1 (SRIOV_NET_VF)",
@@ -213,7 +213,7 @@ def test_filtering_by_traits_of_one_provider_from_the_first_version_on(
 def test_filtering_by_traits_which_never_span_other_providers(
     database: Database, api: ApiClient
 ) -> None:
-    seed = load_seed(database, api, NIC_TRAITS)
+    seed = load_seed(database, api, drawings()["nic-traits"])
     # NIC1_1 gives nothing here, so its trait does not count.
     seed.check_none(f"{HOST}&required=HW_NIC_ACCEL_SSL", since="1.17")
     seed.check(
@@ -226,7 +226,7 @@ def test_filtering_by_traits_which_never_span_other_providers(
 
 @on_sqlite
 def test_filtering_by_traits_regardless_of_sharing(database: Database, api: ApiClient) -> None:
-    seed = load_seed(database, api, SHARING)
+    seed = load_seed(database, api, drawings()["sharing"])
     seed.check(
         f"{HOST}&required=MISC_SHARES_VIA_AGGREGATE",
         "1. CN1 (VCPU, MEMORY_MB) + SS1 (DISK_GB)",
@@ -251,7 +251,7 @@ TWO_PORTS = """resources1=SRIOV_NET_VF:1&required1=HW_NIC_ACCEL_SSL
 
 
 def test_granular_resource_requests_isolate(database: Database, api: ApiClient) -> None:
-    seed = load_seed(database, api, NIC_TRAITS)
+    seed = load_seed(database, api, drawings()["nic-traits"])
     request = f"{HOST}&{TWO_PORTS}&group_policy=isolate"
     seed.check(
         request,
@@ -266,7 +266,7 @@ def test_granular_resource_requests_isolate(database: Database, api: ApiClient) 
 
 
 def test_granular_resource_requests_none(database: Database, api: ApiClient) -> None:
-    seed = load_seed(database, api, NIC_TRAITS)
+    seed = load_seed(database, api, drawings()["nic-traits"])
     request = f"{HOST}&{TWO_PORTS}&group_policy=none"
     seed.check(
         request,
@@ -286,7 +286,7 @@ def test_granular_resource_requests_none(database: Database, api: ApiClient) -> 
 def test_granular_resource_requests_of_cards_alone_from_the_first_version_on(
     database: Database, api: ApiClient
 ) -> None:
-    seed = load_seed(database, api, NIC_TRAITS)
+    seed = load_seed(database, api, drawings()["nic-traits"])
     same_card = "1. NIC1_1 (SRIOV_NET_VF:2) {1=NIC1_1 2=NIC1_1}\n"
     two_cards = "2. NIC1_1 (SRIOV_NET_VF:1) + NIC1_2 (SRIOV_NET_VF:1) {1=NIC1_1 2=NIC1_2}\n"
     together, apart = (f"{TWO_PORTS}&group_policy={policy}" for policy in ("none", "isolate"))
@@ -300,7 +300,7 @@ def test_granular_resource_requests_of_cards_alone_from_the_first_version_on(
 def test_granular_resource_requests_see_only_aggregates_of_the_provider_itself(
     database: Database, api: ApiClient
 ) -> None:
-    seed = load_seed(database, api, SHARING_NUMA)
+    seed = load_seed(database, api, drawings()["sharing-numa"])
     seed.check(
         "resources1=VCPU:1&member_of1=<aggB uuid>",
         "1. NUMA2_1 (VCPU) {1=NUMA2_1}",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pytest
 
-from roost.demo.drawings import UPDATE_PROVIDER_TREE
+from roost.demo.drawings import drawings
 from roost.store.database import Database
 from support.api_client import ApiClient
 from support.worlds.seed_world import SeedWorld, load_seed
@@ -22,7 +22,7 @@ INGRESS = "NET_BW_IGR_KILOBIT_PER_SEC"
 
 @pytest.fixture
 def seed(database: Database, api: ApiClient) -> SeedWorld:
-    return load_seed(database, api, UPDATE_PROVIDER_TREE)
+    return load_seed(database, api, drawings()["update-provider-tree"])
 
 
 # The Method: the first drawing. The reference service fails on some of these requests, where a

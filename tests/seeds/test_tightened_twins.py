@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from roost.demo.drawings import IN_TREE, ROOT_TRAITS, SAME_SUBTREE, SHARING
+from roost.demo.drawings import drawings
 from roost.demo.world import World
 from roost.store.database import Database
 from support.api_client import ApiClient
@@ -25,16 +25,20 @@ ALWAYS = {
 @pytest.mark.parametrize(
     ("drawing", "query", "further"),
     [
-        (SHARING, "resources=VCPU:1&resources1=DISK_GB:500", {"isolate"}),
-        (IN_TREE, "resources=DISK_GB:10", {"not member_of"}),
-        (SAME_SUBTREE, "resources=FPGA:1", {"forbidden", "room together"}),
+        (drawings()["sharing"], "resources=VCPU:1&resources1=DISK_GB:500", {"isolate"}),
+        (drawings()["in-tree"], "resources=DISK_GB:10", {"not member_of"}),
+        (drawings()["same-subtree"], "resources=FPGA:1", {"forbidden", "room together"}),
         (
-            SAME_SUBTREE,
+            drawings()["same-subtree"],
             "resources_A=FPGA:1&required_A=CUSTOM_TYPE2&resources_B=FPGA:1&required_B=CUSTOM_TYPE1"
             "&group_policy=none",
             {"isolate", "room together", "same_subtree"},
         ),
-        (ROOT_TRAITS, "resources=VCPU:1,DISK_GB:100", {"root forbidden", "room together"}),
+        (
+            drawings()["root-traits"],
+            "resources=VCPU:1,DISK_GB:100",
+            {"root forbidden", "room together"},
+        ),
     ],
     ids=["sharing", "in_tree", "devices", "two devices", "root traits"],
 )

@@ -10,7 +10,7 @@ from roost.model.candidates import CandidateQuery
 from roost.search.candidates.ranking import CandidateOrder
 from roost.search.candidates.search import find_candidates
 from roost.search.forest.forest import Forest
-from roost.service.hints import HINTS_MAX, Hint, find_hints
+from roost.service.questions.hints import HINTS_MAX, Hint, find_hints
 from support.properties import many
 from support.scenarios.scenario import Scenario, tell
 from support.worlds.found_misses import found_misses

@@ -168,7 +168,7 @@ class Ledger(RuleBasedStateMachine):
         super().__init__()
         self.api = api
         self.database = database
-        database.write(clean_tables)
+        database.write_at_once(clean_tables)
         # Sorted: a choice by position then means the same in every run of one example.
         self.uuids = sorted(str(uuid4()) for _ in PROVIDERS)
         self.consumers = sorted(str(uuid4()) for _ in CONSUMERS)

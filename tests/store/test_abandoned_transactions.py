@@ -24,13 +24,13 @@ def rename(connection: Connection, name: str) -> None:
 def test_the_locks_of_a_silent_server_end(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database.write(add_provider, uuid=UUID, root=True)
+    database.write_at_once(add_provider, uuid=UUID, root=True)
     monkeypatch.setattr(Dialect, "idle_seconds_max", 1)
     silent = Database(DatabaseOptions(url=database.options.url))
     with silent.engine.connect() as connection:
         rename(connection, "silent")
         # Without the limit, waiting for the lock would end after ten seconds, in vain.
-        database.write(rename, "alive")
+        database.write_at_once(rename, "alive")
         connection.invalidate()
     silent.close()
     with database.engine.connect() as connection:

@@ -14,10 +14,10 @@ from roost.store.checks.checks import Verdict, check_database, judge
 from roost.store.checks.findings import Finding, Level
 from roost.store.database import Database, DatabaseOptions
 from roost.store.journal.triggers import install_triggers, remove_triggers
+from roost.store.meta import ProgressMark, remove_mark, set_mark
 from roost.store.migrations.histories import ROOST
 from roost.store.migrations.repair import repair_online_data
 from roost.store.migrations.schema import inspect_schema, sync_schema
-from roost.store.transfer.progress_mark import ProgressMark, remove_mark, set_mark
 from support.store.schemas import make_older
 from support.store.table_cleaning import clean_tables
 
@@ -92,7 +92,7 @@ def database(kind: str, _makers: dict[str, Databases], _checked: dict[str, Datab
         url = _makers[kind].create().url
         _checked[kind] = Database(DatabaseOptions(url=url, sqlite_synchronous=False))
         sync_schema(_checked[kind])
-    _checked[kind].write(refill)
+    _checked[kind].write_at_once(refill)
     return _checked[kind]
 
 
@@ -118,7 +118,7 @@ def run(database: Database, statement: str) -> None:
     def execute(connection: Connection) -> None:
         connection.execute(sa.text(statement))
 
-    database.write(execute)
+    database.write_at_once(execute)
 
 
 def findings(database: Database) -> dict[str, Finding]:
@@ -378,7 +378,7 @@ def test_the_repair_command_is_a_remedy_that_works(database: Database) -> None:
     run(database, "DELETE FROM consumers")
     found = wrong(database)
     assert {finding.remedy for finding in found.values()} == {"Run: roost db sync --repair"}
-    database.write(repair_online_data, NO_OWNER, NO_OWNER)
+    database.write_at_once(repair_online_data, NO_OWNER, NO_OWNER)
     assert wrong(database) == {}
 
 
@@ -409,9 +409,9 @@ def test_triggers_and_unfinished_imports_are_told(database: Database) -> None:
         assert findings(database)["triggers"].message.startswith("installed")
     finally:
         remove_triggers(database)
-    database.write(set_mark, ProgressMark(17, "abc"))
+    database.write_at_once(set_mark, ProgressMark(17, "abc"))
     assert list(wrong(database)) == ["imports"]
-    database.write(remove_mark)
+    database.write_at_once(remove_mark)
 
 
 @pytest.mark.parametrize(
@@ -497,7 +497,7 @@ def test_the_verdict_says_in_words_whether_a_database_can_be_adopted(database_ur
     run(database, "UPDATE resource_providers SET root_provider_id = NULL")
     assert verdict().adoptable is False
     assert "provider roots" in verdict().sentence
-    database.write(repair_online_data, NO_OWNER, NO_OWNER)
+    database.write_at_once(repair_online_data, NO_OWNER, NO_OWNER)
     sync_schema(database)
     assert verdict().sentence == "Roost has adopted this database. Nothing is to be done."
     database.close()

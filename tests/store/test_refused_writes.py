@@ -45,7 +45,7 @@ def _execute(database: Database, statements: tuple[str, ...]) -> None:
         for statement in statements:
             connection.exec_driver_sql(statement)
 
-    database.write(work)
+    database.write_at_once(work)
 
 
 def _sqlite_cannot_grow(database: Database) -> Iterator[None]:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
@@ -30,6 +29,7 @@ from roost.store.migrations.schema import (
     prepare_schema,
     sync_schema,
 )
+from roost.store.migrations.steps import Revision
 from support.store.schemas import (
     add_allocation,
     add_provider,
@@ -59,10 +59,10 @@ def new_schemas() -> dict[str, Any]:
     return {}
 
 
-@pytest.mark.parametrize(("history", "package"), [(PLACEMENT, placement), (ROOST, roost)])
-def test_a_history_has_every_revision_of_its_folder(history: History, package: ModuleType) -> None:
-    found = {name for _, name, _ in iter_modules(package.__path__, f"{package.__name__}.")}
-    assert {str(vars(module)["__name__"]) for module in history.modules} == found
+@pytest.mark.parametrize(("history", "module"), [(PLACEMENT, placement), (ROOST, roost)])
+def test_a_history_has_every_revision_of_its_module(history: History, module: ModuleType) -> None:
+    found = {value for value in vars(module).values() if isinstance(value, Revision)}
+    assert set(history.revisions) == found
 
 
 def test_looking_at_a_schema_imports_no_alembic() -> None:
@@ -100,9 +100,9 @@ def test_the_id_of_a_change_is_never_used_again(database: Database) -> None:
         id_: int = connection.scalars(sa.select(sa.func.max(tables.roost_changes.c.id))).one()
         return id_
 
-    first = database.write(newest)
-    database.write(lambda connection: connection.execute(sa.delete(tables.roost_changes)))
-    assert database.write(newest) > first
+    first = database.write_at_once(newest)
+    database.write_at_once(lambda connection: connection.execute(sa.delete(tables.roost_changes)))
+    assert database.write_at_once(newest) > first
 
 
 def test_a_second_sync_changes_nothing(database: Database) -> None:
@@ -114,7 +114,7 @@ def test_a_second_sync_changes_nothing(database: Database) -> None:
     assert len(epoch) == 1
 
 
-@pytest.mark.parametrize("revision", PLACEMENT.revisions)
+@pytest.mark.parametrize("revision", PLACEMENT.ids)
 def test_a_revision_of_the_reference_is_upgraded(
     database: Database, kind: str, new_schemas: dict[str, Any], revision: str
 ) -> None:
@@ -137,12 +137,16 @@ def test_a_revision_of_the_reference_is_upgraded(
 
 def test_missing_roots_are_refused_until_repaired(database: Database) -> None:
     make_older(database, "b4ed3a175331")
-    root = database.write(add_provider, uuid="21111111-1111-1111-1111-111111111111")
-    child = database.write(add_provider, uuid="31111111-1111-1111-1111-111111111111", parent=root)
-    database.write(add_provider, uuid="41111111-1111-1111-1111-111111111111", parent=child)
+    root = database.write_at_once(add_provider, uuid="21111111-1111-1111-1111-111111111111")
+    child = database.write_at_once(
+        add_provider, uuid="31111111-1111-1111-1111-111111111111", parent=root
+    )
+    database.write_at_once(add_provider, uuid="41111111-1111-1111-1111-111111111111", parent=child)
     with pytest.raises(DatabaseUnusable, match=r"3 resource providers have no.*--repair"):
         sync_schema(database)
-    assert database.write(repair_online_data, NO_OWNER, NO_OWNER) == Repaired(roots=3, consumers=0)
+    assert database.write_at_once(repair_online_data, NO_OWNER, NO_OWNER) == Repaired(
+        roots=3, consumers=0
+    )
     assert sync_schema(database).state is SchemaState.CURRENT
     with database.engine.connect() as connection:
         found = connection.scalars(sa.select(tables.resource_providers.c.root_provider_id)).all()
@@ -153,12 +157,14 @@ def test_missing_consumers_are_refused_until_repaired(database: Database) -> Non
     make_older(database, "611cd6dffd7b")
     lost = ["aaaaaaaa-1111-1111-1111-111111111111", "bbbbbbbb-1111-1111-1111-111111111111"]
     for consumer in (*lost, lost[0]):
-        database.write(add_allocation, consumer)
+        database.write_at_once(add_allocation, consumer)
     with pytest.raises(
         DatabaseUnusable, match=r"2 consumers have allocations but no row.*--repair"
     ):
         sync_schema(database)
-    assert database.write(repair_online_data, NO_OWNER, "someone") == Repaired(roots=0, consumers=2)
+    assert database.write_at_once(repair_online_data, NO_OWNER, "someone") == Repaired(
+        roots=0, consumers=2
+    )
     assert sync_schema(database).state is SchemaState.CURRENT
     consumers, projects, users = tables.consumers, tables.projects, tables.users
     statement = (
@@ -171,14 +177,16 @@ def test_missing_consumers_are_refused_until_repaired(database: Database) -> Non
     with database.engine.connect() as connection:
         rows = [tuple(row) for row in connection.execute(statement)]
     assert rows == [(consumer, 0, NO_OWNER, "someone") for consumer in lost]
-    assert database.write(repair_online_data, NO_OWNER, NO_OWNER) == Repaired(roots=0, consumers=0)
+    assert database.write_at_once(repair_online_data, NO_OWNER, NO_OWNER) == Repaired(
+        roots=0, consumers=0
+    )
 
 
 def test_a_repair_of_a_database_in_use_is_journalled(database: Database) -> None:
     sync_schema(database)
-    database.write(add_provider, uuid="11111111-1111-1111-1111-111111111111", root=True)
-    lost = database.write(add_provider, uuid="21111111-1111-1111-1111-111111111111")
-    database.write(repair_online_data, NO_OWNER, NO_OWNER)
+    database.write_at_once(add_provider, uuid="11111111-1111-1111-1111-111111111111", root=True)
+    lost = database.write_at_once(add_provider, uuid="21111111-1111-1111-1111-111111111111")
+    database.write_at_once(repair_online_data, NO_OWNER, NO_OWNER)
     with database.engine.connect() as connection:
         changes = connection.execute(
             sa.select(tables.roost_changes.c.kind, tables.roost_changes.c.provider_id)
@@ -188,12 +196,14 @@ def test_a_repair_of_a_database_in_use_is_journalled(database: Database) -> None
 
 def test_a_repair_makes_roots_of_providers_in_a_cycle(database: Database) -> None:
     sync_schema(database)
-    one = database.write(add_provider, uuid="11111111-1111-1111-1111-111111111111")
-    two = database.write(add_provider, uuid="21111111-1111-1111-1111-111111111111", parent=one)
+    one = database.write_at_once(add_provider, uuid="11111111-1111-1111-1111-111111111111")
+    two = database.write_at_once(
+        add_provider, uuid="21111111-1111-1111-1111-111111111111", parent=one
+    )
     providers = tables.resource_providers
     close = sa.update(providers).where(providers.c.id == one).values(parent_provider_id=two)
-    database.write(lambda connection: connection.execute(close))
-    assert database.write(repair_online_data, NO_OWNER, NO_OWNER).roots == 2
+    database.write_at_once(lambda connection: connection.execute(close))
+    assert database.write_at_once(repair_online_data, NO_OWNER, NO_OWNER).roots == 2
     with database.engine.connect() as connection:
         assert None not in connection.scalars(sa.select(providers.c.root_provider_id)).all()
 
@@ -203,7 +213,7 @@ def test_a_repair_makes_roots_of_providers_in_a_cycle(database: Database) -> Non
 def test_the_newer_of_two_recorded_revisions_is_true(database: Database) -> None:
     sync_schema(database)
     late = sa.text("INSERT INTO alembic_version VALUES ('422ece571366')")
-    database.write(lambda connection: connection.execute(late))
+    database.write_at_once(lambda connection: connection.execute(late))
     assert inspect_schema(database).state is SchemaState.CURRENT
     sync_schema(database)
     assert recorded(database, "alembic_version") == [PLACEMENT.head]
@@ -213,7 +223,7 @@ def test_the_newer_of_two_recorded_revisions_is_true(database: Database) -> None
 def test_an_unknown_revision_is_refused(database: Database, table: str) -> None:
     sync_schema(database)
     newer = sa.text(f"UPDATE {table} SET version_num = 'ffffffffffff'")
-    database.write(lambda connection: connection.execute(newer))
+    database.write_at_once(lambda connection: connection.execute(newer))
     assert inspect_schema(database).state is SchemaState.UNKNOWN
     for refused in (lambda: prepare_schema(database, upgrade=True), lambda: sync_schema(database)):
         with pytest.raises(DatabaseUnusable, match=r"revision ffffffffffff.*newer version"):
@@ -222,7 +232,7 @@ def test_an_unknown_revision_is_refused(database: Database, table: str) -> None:
 
 
 # One where both histories continue, and one where only that of Roost does.
-@pytest.mark.parametrize("revision", [PLACEMENT.revisions[0], PLACEMENT.head])
+@pytest.mark.parametrize("revision", [PLACEMENT.ids[0], PLACEMENT.head])
 def test_a_start_upgrades_if_the_operator_allows_it(database: Database, revision: str) -> None:
     make_older(database, revision)
     prepare_schema(database, upgrade=True)
@@ -273,7 +283,7 @@ def test_a_migration_waits_for_another_for_a_bounded_time(
 
 def test_a_failed_upgrade_frees_the_lock(database: Database) -> None:
     make_older(database, "b4ed3a175331")
-    database.write(add_provider, uuid="21111111-1111-1111-1111-111111111111")
+    database.write_at_once(add_provider, uuid="21111111-1111-1111-1111-111111111111")
     with pytest.raises(DatabaseUnusable, match="no root_provider_id"):
         sync_schema(database)
     other = Database(DatabaseOptions(url=database.options.url))

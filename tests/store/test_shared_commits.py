@@ -64,7 +64,7 @@ class Together:
 
     def _write(self, name: str, work: Callable[[Connection], Any]) -> None:
         try:
-            self.results[name] = self._database.write(work)
+            self.results[name] = self._database.write_at_once(work)
         except Exception as error:
             self.results[name] = error
 
@@ -210,7 +210,7 @@ def insert(connection, name):
 def write(thread):
     for number in range(10_000):
         name = f"{sys.argv[2]} {thread} {number}"
-        database.write(insert, name)
+        database.write_at_once(insert, name)
         os.write(1, f"{name}\\n".encode())
 
 def work():

@@ -29,7 +29,7 @@ def write(database: Database, bind: Callable[[Transaction], list[BoundStatement]
         transaction.write(bind(transaction))
         return transaction.finish()
 
-    database.transact(work)
+    database.write(work)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def rows(database: Database) -> list[int]:
     # No sequence has reached these ids.
     ids = list(range(10_001, 10_601))
     named = [{"id": id_, "external_id": f"project {id_}"} for id_ in ids]
-    database.write(write_rows, projects, named)
+    database.write_at_once(write_rows, projects, named)
     return ids
 
 
@@ -59,7 +59,7 @@ def test_a_statement_takes_lists_of_any_length(
 
 def test_a_condition_on_an_empty_list_is_never_sent(database: Database, rows: list[int]) -> None:
     with pytest.raises(ValueError, match="empty list"):
-        database.write(_DELETE.run, {"ids": []})
+        database.write_at_once(_DELETE.run, {"ids": []})
     write(database, lambda transaction: _DELETE.bound_chunks(transaction, []))
     assert database.read(_IDS.rows, []) == []
     assert len(database.read(names)) == len(rows)

@@ -49,7 +49,7 @@ def test_a_write_that_does_not_finish_is_refused_and_undone(database: Database) 
         return Finished(None)
 
     with pytest.raises(RuntimeError, match=r"without Transaction\.finish"):
-        database.transact(forget)
+        database.write(forget)
     assert stored(database).isdisjoint({"sent", "waiting"})
 
 
@@ -64,7 +64,7 @@ def test_a_part_that_does_not_finish_is_refused(database: Database) -> None:
         return transaction.finish()
 
     with pytest.raises(RuntimeError, match=r"without Transaction\.finish"):
-        database.transact(work)
+        database.write(work)
     assert stored(database).isdisjoint({"whole", "forgotten"})
 
 
@@ -91,7 +91,7 @@ def test_nothing_is_written_after_the_end(
         refusals.append(str(caught.value))
         return finished
 
-    assert database.transact(work) == "done"
+    assert database.write(work) == "done"
     assert refusals
     assert "in time" in stored(database)
     assert "late" not in stored(database)
@@ -109,7 +109,7 @@ def test_a_read_sees_the_writes_before_it(database: Database) -> None:
         assert (locked, found) == ([("third",)], [("first",)])
         return transaction.finish()
 
-    database.transact(work)
+    database.write(work)
     assert {"first", "second", "third"} <= stored(database)
 
 
@@ -125,9 +125,9 @@ def test_parts_take_effect_together(database: Database) -> None:
         return transaction.finish(done)
 
     with pytest.raises(ValueError, match="refused"):
-        database.transact(work, fails=True)
+        database.write(work, fails=True)
     assert stored(database).isdisjoint({"one", "two"})
-    assert database.transact(work, fails=False) == ["inserted one", "inserted two"]
+    assert database.write(work, fails=False) == ["inserted one", "inserted two"]
     assert {"one", "two"} <= stored(database)
 
 
@@ -144,11 +144,11 @@ def test_all_statements_of_a_write_share_a_round_trip_with_commit(
             insert(transaction, name)
         return transaction.finish()
 
-    database.transact(lambda transaction: transaction.finish())
+    database.write(lambda transaction: transaction.finish())
     event.listen(database.engine, "before_cursor_execute", note)
     try:
         with caplog.at_level(logging.DEBUG, "roost.store.transaction"):
-            database.transact(work)
+            database.write(work)
     finally:
         event.remove(database.engine, "before_cursor_execute", note)
     batches = [
@@ -193,11 +193,11 @@ def test_an_error_of_rollback_does_not_answer_for_the_commit(
 
     monkeypatch.setattr(type(database.dialect), "batch_runner", lambda _dialect, _driver: lose)
     # A write that leads others sends its statements before COMMIT.
-    monkeypatch.setattr(database, "_write", database._write_once)
+    monkeypatch.setattr(database, "_attempt", database._attempt_alone)
     event.listen(database.engine, "rollback", refuse)
     try:
         with pytest.raises(OutcomeUnknown):
-            database.transact(work)
+            database.write(work)
     finally:
         event.remove(database.engine, "rollback", refuse)
         database.release()
@@ -221,6 +221,6 @@ def test_a_statement_that_fails_before_commit_leaves_nothing_open(
             transaction.write([BoundStatement(interrupted, ())])
         return transaction.finish()
 
-    database.transact(work)
+    database.write(work)
     assert len(attempts) == 2
     assert "at last" in stored(database)

@@ -17,7 +17,7 @@ from roost.store.checks.checks import check_database
 from roost.store.checks.findings import Level
 from roost.store.connections.errors import DatabaseUnusable
 from roost.store.database import Database, DatabaseOptions
-from roost.store.migrations import compatibility, schema
+from roost.store.migrations import histories, schema
 from roost.store.migrations.histories import (
     HISTORIES,
     PLACEMENT,
@@ -60,16 +60,18 @@ def migrate_to_a_newer_version(database: Database, compatible_since: str) -> Non
 
     def write(connection: Connection) -> None:
         connection.execute(sa.text("UPDATE roost_schema_version SET version_num = 'roost_9999'"))
-        connection.execute(sa.update(meta).where(meta.c.name == compatibility.NAME).values(values))
+        connection.execute(
+            sa.update(meta).where(meta.c.name == histories.COMPATIBLE_SINCE).values(values)
+        )
 
-    database.write(write)
+    database.write_at_once(write)
 
 
-@pytest.mark.parametrize("number", range(1, len(ROOST.revisions)))
+@pytest.mark.parametrize("number", range(1, len(ROOST.ids)))
 def test_a_revision_only_adds(empty: Database, number: int) -> None:
-    migrate(empty, ROOST.revisions[number - 1])
+    migrate(empty, ROOST.ids[number - 1])
     before = describe(empty)
-    migrate(empty, ROOST.revisions[number])
+    migrate(empty, ROOST.ids[number])
     assert not_additive(before, describe(empty)) == []
 
 
@@ -113,7 +115,7 @@ def test_a_change_that_breaks_older_versions_is_named(
     assert not_additive(before, after) == [complaint]
 
 
-@pytest.mark.parametrize("revision", ROOST.revisions)
+@pytest.mark.parametrize("revision", ROOST.ids)
 def test_statements_of_an_older_version_work_on_the_newest_tables(
     empty: Database, revision: str
 ) -> None:
@@ -129,7 +131,7 @@ def test_statements_of_an_older_version_work_on_the_newest_tables(
         "provider_id": 7,
         "provider_uuid": new_uuid(),
     }
-    empty.write(lambda connection: connection.execute(sa.insert(journal).values(row)))
+    empty.write_at_once(lambda connection: connection.execute(sa.insert(journal).values(row)))
     with empty.engine.connect() as connection:
         for name, table in older.tables.items():
             if name.startswith("roost_"):
@@ -138,18 +140,16 @@ def test_statements_of_an_older_version_work_on_the_newest_tables(
 
 
 # Every version that the newest one claims to get along with.
-@pytest.mark.parametrize(
-    "revision", ROOST.revisions[ROOST.revisions.index(ROOST_COMPATIBLE_SINCE) :]
-)
+@pytest.mark.parametrize("revision", ROOST.ids[ROOST.ids.index(ROOST_COMPATIBLE_SINCE) :])
 def test_a_version_starts_on_a_schema_that_the_newest_version_has_migrated(
     empty: Database, revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sync_schema(empty)
-    known = ROOST.modules[: ROOST.revisions.index(revision) + 1]
+    known = ROOST.revisions[: ROOST.ids.index(revision) + 1]
     older = History(ROOST.name, ROOST.version_table, known)
     monkeypatch.setattr(schema, "ROOST", older)
     monkeypatch.setattr(schema, "HISTORIES", (PLACEMENT, older))
-    monkeypatch.setattr(compatibility, "ROOST", older)
+    monkeypatch.setattr(histories, "ROOST", older)
     prepare_schema(empty, upgrade=False)
     expected = SchemaState.CURRENT if revision == ROOST.head else SchemaState.NEWER
     status = inspect_schema(empty)
@@ -181,14 +181,14 @@ def test_a_version_refuses_a_newer_schema_that_does_not_allow_it(empty: Database
 
 
 def test_a_sync_tells_older_versions_whether_they_may_serve(empty: Database) -> None:
-    migrate(empty, ROOST.revisions[0])
+    migrate(empty, ROOST.ids[0])
     for _ in range(2):
         sync_schema(empty)
         with empty.engine.connect() as connection:
             meta = tables.roost_meta
-            statement = sa.select(meta.c.value).where(meta.c.name == compatibility.NAME)
+            statement = sa.select(meta.c.value).where(meta.c.name == histories.COMPATIBLE_SINCE)
             assert list(connection.scalars(statement)) == [f"{ROOST.head} {ROOST_COMPATIBLE_SINCE}"]
-    assert ROOST_COMPATIBLE_SINCE in ROOST.revisions
+    assert ROOST_COMPATIBLE_SINCE in ROOST.ids
     assert ROOST in HISTORIES
 
 
@@ -199,7 +199,7 @@ class OlderWriter:
         self._database = database
 
     def claim(self, provider: str, used: int) -> None:
-        self._database.write(self._claim, provider, used)
+        self._database.write_at_once(self._claim, provider, used)
 
     def _claim(self, connection: Connection, provider: str, used: int) -> None:
         providers = tables.resource_providers

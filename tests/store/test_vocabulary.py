@@ -40,13 +40,13 @@ def test_the_id_of_a_class_is_its_position_in_the_library(database: Database) ->
 def test_new_names_of_a_library_are_inserted_at_the_next_start(database_url: str) -> None:
     database = Database(DatabaseOptions(url=database_url))
     prepare_schema(database, upgrade=False)
-    database.transact(sync_standard_names)
+    database.write(sync_standard_names)
     classes, names = database.read(class_ids), database.read(trait_names)
-    database.write(forget_the_newest)
-    assert database.transact(sync_standard_names) > 0
+    database.write_at_once(forget_the_newest)
+    assert database.write(sync_standard_names) > 0
     assert database.read(class_ids) == classes
     assert database.read(trait_names) == names
-    assert database.transact(sync_standard_names) == 0
+    assert database.write(sync_standard_names) == 0
     database.close()
 
 
@@ -55,7 +55,7 @@ def test_several_services_may_start_at_once(database_url: str) -> None:
 
     def start(database: Database) -> None:
         prepare_schema(database, upgrade=False)
-        database.transact(sync_standard_names)
+        database.write(sync_standard_names)
 
     with ThreadPoolExecutor(len(services)) as pool:
         list(pool.map(start, services))

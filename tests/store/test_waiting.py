@@ -61,5 +61,5 @@ def database_gate(
 ) -> WriteGate:
     """The gate of the database in another process; this process waits for a short time."""
     path = str(tmp_path / "gate")
-    monkeypatch.setattr(database, "gate", WriteGate(path, 0.05))
+    monkeypatch.setattr(database, "write_gate", WriteGate(path, 0.05))
     return WriteGate(path, 10)

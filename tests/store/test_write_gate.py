@@ -151,10 +151,10 @@ def test_the_time_of_a_write_includes_its_wait_at_the_gate(
     database = Database(DatabaseOptions(url=f"sqlite:///{path}"))
     monkeypatch.setattr(database_module, "WRITE_SECONDS_MAX", 0.1)
     # Only the time of the write ends the wait: the gate itself is patient.
-    monkeypatch.setattr(database, "gate", WriteGate(f"{path}-writer", 3600))
+    monkeypatch.setattr(database, "write_gate", WriteGate(f"{path}-writer", 3600))
     other = WriteGate(f"{path}-writer", SECONDS_MAX)
     with other.passed(), pytest.raises(Busy):
-        database.write(lambda _connection: None)
+        database.write_at_once(lambda _connection: None)
     other.close()
     database.close()
 

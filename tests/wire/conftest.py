@@ -50,7 +50,7 @@ def _demo_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _load_demo(path: Path) -> None:
     with closing(Database(DatabaseOptions(f"sqlite:///{path}", sqlite_synchronous=False))) as demo:
         prepare_schema(demo, upgrade=True)
-        demo.transact(sync_standard_names)
+        demo.write(sync_standard_names)
         load_demo(demo)
 
 

@@ -6,7 +6,7 @@ checks of the route: version, media types, policy. A step that fails ends the re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
 from time import perf_counter
 from typing import Any
@@ -19,6 +19,7 @@ from roost.api.http.errors import HttpError
 from roost.api.http.failures import failure_of
 from roost.api.http.microversions import (
     HEADER,
+    HISTORY,
     MAX_VERSION,
     MIN_VERSION,
     SERVICE_TYPE,
@@ -45,16 +46,23 @@ StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
 # The service answers again within a second after its database does.
 _RETRY_SECONDS = "1"
-_VARY = ("vary", HEADER)
+_VERSION_TEXTS = {version: str(version) for version, _ in HISTORY}
+# The headers of each answer to a request with a version.
+_VERSION_HEADERS = {
+    version: ((HEADER, f"{SERVICE_TYPE} {text}"), ("vary", HEADER))
+    for version, text in _VERSION_TEXTS.items()
+}
 # What nearly all clients accept.
 _USUAL_ACCEPT = frozenset({None, "", "*/*", "application/json"})
 _REASONS = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
 
 
 class Application:
-    """The service as a WSGI callable."""
+    """The service as a WSGI callable. Several in one process may share a policy."""
 
-    def __init__(self, settings: Settings, database: Database) -> None:
+    def __init__(
+        self, settings: Settings, database: Database, policy: Policy | None = None
+    ) -> None:
         self._settings = settings
         self._services = Services.on(settings, database)
         self._observation = self._services.observation
@@ -62,7 +70,7 @@ class Application:
         TALLY.open()
         self._housekeeping: Housekeeping | None = None
         self._authenticate = make_strategy(settings)
-        self._policy = Policy(settings.oslo)
+        self._policy = Policy(settings.oslo) if policy is None else policy
         self._cors = Cors(settings.cors) if settings.cors else None
         self._router = Router(ROUTES)
         self._prefix = settings.network.prefix
@@ -156,7 +164,7 @@ class Application:
             return _error_response(request, HttpError(503, text))
         try:
             request.version = negotiate(request.header(HEADER))
-            request.version_text = str(request.version)
+            request.version_text = _VERSION_TEXTS[request.version]
         except InvalidVersion as error:
             text = f"Invalid microversion: invalid version string: {error}"
             return _error_response(request, HttpError(400, text))
@@ -168,22 +176,17 @@ class Application:
                 min_version=str(MIN_VERSION),
             )
             return _error_response(request, refusal)
-        response = self._answer_version(request)
-        response.headers += ((HEADER, f"{SERVICE_TYPE} {request.version_text}"), _VARY)
+        try:
+            response = self._dispatch(request)
+        except Exception as error:
+            response = _error_response(request, failure_of(request, error))
+        response.headers += _VERSION_HEADERS[request.version]
         return response
 
-    def _answer_version(self, request: Request) -> Response:
-        """The response to a request whose caller and version are known."""
-        try:
-            return self._dispatch(request)
-        except Exception as error:
-            return _error_response(request, failure_of(request, error))
-
     def _dispatch(self, request: Request) -> Response:
-        _check_host(request)
-        _check_body_headers(request)
-        path = _decoded_path(request)
-        match = self._router.find(path)
+        """The response to a request whose caller and version are known."""
+        _check_headers(request.environ)
+        match = self._router.find(_decoded_path(request))
         if match is None:
             raise HttpError(404)
         request.parameters = match.parameters
@@ -231,18 +234,18 @@ def _decoded_path(request: Request) -> str:
     return path
 
 
-def _check_host(request: Request) -> None:
-    if not is_host(request.environ.get("HTTP_HOST", "")):
+def _check_headers(environ: Mapping[str, Any]) -> None:
+    """400 unless the host can be a part of links, and the headers of the body fit each other."""
+    if not is_host(environ.get("HTTP_HOST", "")):
         raise HttpError(
             400, "The Host header is no host name or address with an optional port. Correct it."
         )
-
-
-def _check_body_headers(request: Request) -> None:
-    length = request.environ.get("CONTENT_LENGTH") or ""
-    if length and not is_length(length):
+    length = environ.get("CONTENT_LENGTH")
+    if not length:
+        return
+    if not is_length(length):
         raise HttpError(400, f"content-length header must be an integer. Got: {length[:40]}")
-    if length and int(length) > 0 and not request.environ.get("CONTENT_TYPE"):
+    if int(length) > 0 and not environ.get("CONTENT_TYPE"):
         raise HttpError(400, "content-type header required when content-length > 0")
 
 

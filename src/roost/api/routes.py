@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from roost.api.candidates import handler as candidates
+from roost.api.extensions import (
+    adoption,
+    audit,
+    capacity,
+    consumers,
+    explain,
+    fragmentation,
+    resilience,
+    server,
+    whatif,
+)
 from roost.api.extensions import candidates as extended_candidates
-from roost.api.extensions import capacity, explain, fragmentation, resilience, server, whatif
 from roost.api.extensions.openapi import document_route
 from roost.api.handlers import (
     aggregates,
@@ -41,4 +51,7 @@ ROUTES: tuple[Route, ...] = (
     *fragmentation.ROUTES,
     *whatif.ROUTES,
     *extended_candidates.ROUTES,
+    *consumers.ROUTES,
+    *audit.ROUTES,
+    *adoption.ROUTES,
 )

@@ -6,19 +6,14 @@ of metrics come from these declarations.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from roost.api.http.errors import OverLimit
-from roost.api.http.json_schemas import (
-    STRING,
-    AnswerSchema,
-    ByVersion,
-    Document,
-    Versions,
-    record,
-)
+from roost.api.http.json_schemas import STRING, AnswerSchema, ByVersion, Document, Versions, record
 from roost.api.http.microversions import MAX_VERSION, MIN_VERSION, Microversion
 from roost.api.http.requests import Request
 from roost.api.http.responses import Response
@@ -30,11 +25,8 @@ Handler: TypeAlias = Callable[[Services, Request], Response]
 
 JSON = "application/json"
 CACHED = ("cached",)
-# What a 404 means on most routes below a provider.
+# What a 404 means on most routes of a provider.
 UNKNOWN_PROVIDER = "No provider has this uuid."
-
-# Stands for a variable part in a key. No part of a path is a slash.
-_VARIABLE = "/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +70,10 @@ class QueryString:
     shared_name: str = ""
     # The version that counts, whatever version a client sends; `None` for that of the client.
     fixed: Microversion | None = None
+    # What a status means on routes with these parameters.
+    refusals: Mapping[int, str] = field(
+        default_factory=lambda: {400: "A parameter is unknown or malformed."}
+    )
 
     @classmethod
     def of(cls, *parameters: RequestParameter) -> QueryString:
@@ -134,15 +130,16 @@ class JsonBody:
         self,
         name: str,
         text: str,
-        *versions: tuple[str, Document, Any],
+        *versions: tuple[str, Document],
         limits: tuple[BodyLimit, ...] = (),
+        example: Any = None,
     ) -> None:
-        """A version has its number, its schema, and a valid body."""
+        """A version has its number and its schema. The example is valid in all versions."""
         self.name = name
         self.text = text
         self.limits = limits
-        self.schemas = Versions(*((since, document) for since, document, _ in versions))
-        self.examples = ByVersion(*((since, example) for since, _, example in versions))
+        self.schemas = Versions(*versions)
+        self.example = example
 
     def parse(self, request: Request) -> Any:
         """The body of a request; 400 with the reason if it is no JSON, not valid or too much."""
@@ -152,24 +149,31 @@ class JsonBody:
         return body
 
 
+def _no_handler(_services: Services, _request: Request) -> Response:
+    raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Route:
-    """One method of one path."""
+    """One method of one path. As a decorator, it completes itself with its handler."""
 
     method: str
     path: str
-    handler: Handler
+    handler: Handler = _no_handler
+    _: KW_ONLY
     # The policy rule; `None` if the route is open to every client, even without a token.
     rule: str | None
-    # The name that generators of clients use, the kind of route, a few words, and sentences.
-    id: str
-    tag: str
-    summary: str
-    text: str
     # The answers by status.
     successes: Mapping[int, Success]
+    # The name that generators of clients use, and sentences: name and docstring of the handler.
+    id: str = ""
+    text: str = ""
+    # A few words, unless the name has them; and the kind of route.
+    summary: str = ""
+    tag: str = ""
     # What a status means on this route, if the general sentence for the status says too little.
-    refusals: Mapping[int, str] = field(default_factory=dict)
+    # A provider in the path and a query string add theirs.
+    refusals: dict[int, str] = field(default_factory=dict)
     # What a request has: parameters, a body, headers that only this route reads.
     queries: tuple[QueryString, ...] = ()
     body: JsonBody | None = None
@@ -192,7 +196,22 @@ class Route:
     takes_json: bool = field(init=False)
     gives_json: bool = field(init=False)
 
+    def __call__(self, handler: Handler) -> Route:
+        """The route of this handler, which has its name and its sentences."""
+        name = self.id or handler.__name__
+        return replace(
+            self,
+            handler=handler,
+            id=name,
+            text=inspect.getdoc(handler) or "",
+            summary=self.summary or name.replace("_", " ").capitalize(),
+        )
+
     def __post_init__(self) -> None:
+        shared = {404: UNKNOWN_PROVIDER} if "/{uuid}" in self.path else {}
+        for query in self.queries:
+            shared |= query.refusals
+        object.__setattr__(self, "refusals", shared | self.refusals)
         object.__setattr__(self, "takes_json", self.body is not None)
         # Programs that watch the service get an answer whatever they accept.
         gives_json = self.method == "GET" and self.rule is not None and self._has_schema
@@ -208,13 +227,20 @@ class Route:
         return any(success.schema is not None for success in self.successes.values())
 
 
+def routes_of(tag: str, *routes: Route, since: Microversion = MIN_VERSION) -> tuple[Route, ...]:
+    """The routes of a noun: each has its tag, and no version before its first one."""
+    return tuple(
+        replace(route, tag=route.tag or tag, since=max(since, route.since)) for route in routes
+    )
+
+
 class Match(NamedTuple):
     """All routes of a path by method, and the variable parts of the path."""
 
     # The path of the table.
     path: str
     by_method: Mapping[str, Sequence[Route]]
-    parameters: dict[str, str]
+    parameters: Mapping[str, str]
 
     @property
     def allow(self) -> str:
@@ -222,50 +248,57 @@ class Match(NamedTuple):
         return ", ".join(self.by_method)
 
 
+class _Pattern(NamedTuple):
+    """Paths with the same number of parts, and variable parts at the same places."""
+
+    variable: tuple[int, ...]
+    # Takes the fixed parts out of all parts.
+    fixed: Callable[[Sequence[str]], Any]
+    # By the fixed parts: the path of the table, its variable parts with their places, its routes.
+    paths: dict[Any, tuple[str, Sequence[tuple[str, int]], dict[str, list[Route]]]]
+
+
 class Router:
     """Finds the routes of a path.
 
     Paths with the same number of parts may have variable parts at several places. Each choice of
-    places is a pattern. The fixed parts are the key of a table, so a pattern costs one look there.
+    places is a pattern, which costs one look into its table.
     Patterns with fewer variable parts come first: `/a/state` is found before `/a/{name}`.
     """
 
     def __init__(self, routes: Sequence[Route]) -> None:
-        # By the number of parts: where the variable parts of each pattern are.
-        self._patterns: dict[int, list[tuple[int, ...]]] = {}
-        # By the parts, with `_VARIABLE` for each variable part: the names of these, and the routes.
-        self._found: dict[tuple[str, ...], tuple[str, tuple[str, ...], dict[str, list[Route]]]] = {}
+        # By the number of parts.
+        self._patterns: dict[int, list[_Pattern]] = {}
         for route in routes:
             parts = route.path.split("/")
-            where = tuple(index for index, part in enumerate(parts) if part.startswith("{"))
-            patterns = self._patterns.setdefault(len(parts), [])
-            if where not in patterns:
-                patterns.append(where)
-                patterns.sort(key=lambda places: (len(places), [-place for place in places]))
-            names = tuple(parts[index][1:-1] for index in where)
-            path, _, by_method = self._found.setdefault(_key(parts, where), (route.path, names, {}))
+            pattern = self._pattern(parts)
+            names = [(parts[place][1:-1], place) for place in pattern.variable]
+            fixed = pattern.fixed(parts)
+            path, _, by_method = pattern.paths.setdefault(fixed, (route.path, names, {}))
             if path != route.path:
                 raise ValueError(f"{route.path} has other names than an equal path")
             by_method.setdefault(route.method, []).append(route)
 
+    def _pattern(self, parts: list[str]) -> _Pattern:
+        variable = tuple(place for place, part in enumerate(parts) if part.startswith("{"))
+        patterns = self._patterns.setdefault(len(parts), [])
+        for pattern in patterns:
+            if pattern.variable == variable:
+                return pattern
+        fixed = itemgetter(*(place for place in range(len(parts)) if place not in variable))
+        pattern = _Pattern(variable, fixed, {})
+        patterns.append(pattern)
+        patterns.sort(key=lambda one: (len(one.variable), [-place for place in one.variable]))
+        return pattern
+
     def find(self, path: str) -> Match | None:
         """The routes of this path; `None` if there is no such path."""
         parts = path.split("/")
-        for where in self._patterns.get(len(parts), ()):
-            found = self._found.get(_key(parts, where))
-            if found is None:
-                continue
-            values = [parts[index] for index in where]
-            if "" not in values:
+        for _, fixed, paths in self._patterns.get(len(parts), ()):
+            found = paths.get(fixed(parts))
+            if found is not None:
                 template, names, by_method = found
-                return Match(template or "/", by_method, dict(zip(names, values, strict=True)))
+                parameters = {name: parts[place] for name, place in names}
+                if "" not in parameters.values():
+                    return Match(template or "/", by_method, parameters)
         return None
-
-
-def _key(parts: list[str], variable: tuple[int, ...]) -> tuple[str, ...]:
-    if not variable:
-        return tuple(parts)
-    key = parts.copy()
-    for index in variable:
-        key[index] = _VARIABLE
-    return tuple(key)

@@ -103,6 +103,14 @@ class Services:
             # The turn counts its waits itself.
             times.seconds[Stage.DATABASE] -= turn.waited_seconds - waited
 
+    def rehearse(self, write: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a use case that writes, and undo it: what a request with `dry_run` does."""
+        began = perf_counter()
+        try:
+            return self.database.rehearse(write, *args, **kwargs)
+        finally:
+            CURRENT.times.end(Stage.DATABASE, began)
+
     def write(
         self,
         request: Request,
@@ -116,7 +124,7 @@ class Services:
         """
         began = perf_counter()
         try:
-            result = self.database.transact(write, *args, **kwargs)
+            result = self.database.write(write, *args, **kwargs)
         finally:
             request.times.end(Stage.DATABASE, began)
         request.has_written = True

@@ -18,19 +18,13 @@ from rich.console import Console
 
 import roost
 from roost.cli.agent_configuration import (
-    DEFAULT_FILE,
+    AgentCommand,
     AgentConfiguration,
     AgentOptions,
-    setting_lines,
+    config_option,
+    variable_of_server,
 )
 from roost.cli.agent_events import WOULD_CHANGE, Events, JsonEvents, TextEvents, logging_to
-from roost.cli.configured_command import (
-    ConfiguredCommand,
-    config_option,
-    options_out_of_force,
-    variable_of_server,
-    without,
-)
 from roost.cli.driver import driver_options, owner_option
 from roost.cli.shared.connection import ConnectionSettings, connection_options
 from roost.cli.shared.parameters import NumberRange, records_option
@@ -52,10 +46,11 @@ from roost.systemd import SystemdNotifier
 
 LOG = logging.getLogger(__name__)
 
+_NO_FILE = "There is no configuration file"
+
 
 @click.command(
-    cls=ConfiguredCommand,
-    variable_prefix="ROOST_AGENT_",
+    cls=AgentCommand,
     short_help="Describe this host to a placement server, and keep that true.",
     epilog="""\b
 Examples:
@@ -79,7 +74,7 @@ Exit status: 0 told to end, or --once done; 1 --once or --dry-run failed;
 78 wrong options or configuration, which trying again does not mend.
 """,
 )
-@config_option(lambda: DEFAULT_FILE)
+@config_option
 @click.option(
     "--show-config",
     is_flag=True,
@@ -157,81 +152,60 @@ def agent(
     each change. While the server is down, the agent tries again.
     """
     del config, driver_name, driver_options
-    context = click.get_current_context()
-    out_of_force = options_out_of_force(context, os.environ)
-    configuration = AgentConfiguration(context, out_of_force)
-    connection = without(connection, out_of_force)
     options = AgentOptions(**values)
+    configuration = AgentConfiguration(click.get_current_context(), connection, options)
     if show_config:
-        _show(configuration, connection, options)
+        _show(configuration)
         return
-    _refuse_contradictions(options)
-    events = JsonEvents() if options.as_json else TextEvents()
-    with logging_to(events, _log_level(options)), _driver_failures_in_log():
-        _log_start(configuration)
-        if options.offline:
-            _print_offline(configuration, options)
-        else:
-            _report(configuration, options, connection, events)
-
-
-def _refuse_contradictions(options: AgentOptions) -> None:
     if options.offline and not options.dry_run:
         raise click.UsageError("--offline prints what would be declared: add --dry-run.")
     if options.output is not None and not options.offline:
         raise click.UsageError("--output is a form of --dry-run --offline: add them.")
-
-
-def _log_level(options: AgentOptions) -> int:
-    if options.debug:
-        return logging.DEBUG
-    return logging.INFO if options.verbose else logging.WARNING
-
-
-def _log_start(configuration: AgentConfiguration) -> None:
-    if configuration.file is None:
-        LOG.info("There is no configuration file")
-    else:
-        LOG.info("The configuration file is %s", configuration.file)
-    for line, is_default in setting_lines(configuration.settings()):
-        if not is_default:
-            LOG.info("%s", line)
+    events = JsonEvents() if options.as_json else TextEvents()
+    level = logging.INFO if options.verbose else logging.WARNING
+    with logging_to(events, logging.DEBUG if options.debug else level), _driver_failures_in_log():
+        file = configuration.file
+        LOG.info("%s", f"The configuration file is {file}" if file else _NO_FILE)
+        for line, is_default in configuration.lines():
+            if not is_default:
+                LOG.info("%s", line)
+        if options.offline:
+            _print_offline(configuration)
+        else:
+            _report(configuration, events)
 
 
 # -- printing
 
 
-def _show(
-    configuration: AgentConfiguration, connection: ConnectionSettings, options: AgentOptions
-) -> None:
+def _show(configuration: AgentConfiguration) -> None:
     """Print the configuration, and refuse one that the agent could not start with."""
-    settings = configuration.settings()
+    options = configuration.options
     if options.as_json:
-        shown = [asdict(setting) for setting in settings]
+        shown = [asdict(setting) for setting in configuration.settings()]
         click.echo(json.dumps({"file": configuration.file, "options": shown}, indent=2))
     else:
         console = Console(highlight=False)
         file = configuration.file or "none"
         console.print(plain(f"# configuration file: {file}", "bold"), soft_wrap=True)
-        for line, is_default in setting_lines(settings):
+        for line, is_default in configuration.lines():
             console.print(plain(line, "dim" if is_default else ""), soft_wrap=True)
     driver = configuration.load_driver()
-    configuration.check_ownership(driver)
     with configuration.naming("owner"):
         _store(driver, options)
-    _publisher(configuration, options)
-    with _opened(configuration, connection) as transport:
+    _publisher(configuration)
+    with _opened(configuration) as transport:
         if options.as_json:
             return
         if isinstance(driver, DeclaringDriver) and options.records is None:
             click.echo(f"# directory of the records: {default_directory()}")
-        variable = variable_of_server(connection, os.environ)
+        variable = variable_of_server(configuration.connection, os.environ)
         click.echo(f"# server: {transport}" + (f"    # {variable}" if variable else ""))
 
 
-def _print_offline(configuration: AgentConfiguration, options: AgentOptions) -> None:
+def _print_offline(configuration: AgentConfiguration) -> None:
+    options = configuration.options
     driver = configuration.load_driver()
-    configuration.check_ownership(driver)
     declaration = declared_offline(driver, options.name, options.uuid)
     owner = options.owner if isinstance(driver, DeclaringDriver) else None
     print_declaration(declaration, form_of(options.output, as_json=options.as_json), owner)
@@ -240,21 +214,13 @@ def _print_offline(configuration: AgentConfiguration, options: AgentOptions) -> 
 # -- reporting
 
 
-def _report(
-    configuration: AgentConfiguration,
-    options: AgentOptions,
-    connection: ConnectionSettings,
-    events: Events,
-) -> None:
+def _report(configuration: AgentConfiguration, events: Events) -> None:
+    options = configuration.options
     terminal = ControllingTerminal()
     runs_on = not (options.once or options.dry_run)
     # The first report follows at once, so a hangup waits until the agent can obey it.
-    with (
-        keeping_hangups() if runs_on else nullcontext(),
-        _opened(configuration, connection) as transport,
-    ):
+    with keeping_hangups() if runs_on else nullcontext(), _opened(configuration) as transport:
         driver = configuration.load_driver()
-        configuration.check_ownership(driver)
         notifier = SystemdNotifier()
         requests = LoggedTransport(WatchdogTransport(transport, notifier.alive))
         reporter = Reporter(requests)
@@ -265,28 +231,21 @@ def _report(
         if options.dry_run:
             events.report(WOULD_CHANGE, host.preview())
             return
-        measured = MeasuredReports(
-            host, lambda: requests.requests, _publisher(configuration, options)
-        )
+        measured = MeasuredReports(host, lambda: requests.requests, _publisher(configuration))
         with store.held() if store is not None else nullcontext():
             if options.once:
                 events.report("changed", measured.report())
                 return
-            events.say("started", _started(configuration, options, transport, store))
-            _run(_agent(measured, options, events, notifier), host, terminal)
-
-
-def _agent(
-    measured: MeasuredReports, options: AgentOptions, events: Events, notifier: SystemdNotifier
-) -> Agent:
-    return Agent(
-        measured.report,
-        interval=options.interval,
-        notifier=notifier,
-        changed=lambda report: events.report("changed", report),
-        failed=lambda text: events.say("failed", text),
-        recovered=lambda text: events.say("recovered", text),
-    )
+            events.say("started", _started(configuration, transport, store))
+            running = Agent(
+                measured.report,
+                interval=options.interval,
+                notifier=notifier,
+                changed=lambda report: events.report("changed", report),
+                failed=lambda text: events.say("failed", text),
+                recovered=lambda text: events.say("recovered", text),
+            )
+            _run(running, host, terminal)
 
 
 @contextmanager
@@ -301,13 +260,11 @@ def _driver_failures_in_log() -> Iterator[None]:
 
 
 @contextmanager
-def _opened(
-    configuration: AgentConfiguration, connection: ConnectionSettings
-) -> Iterator[RetryingTransport]:
+def _opened(configuration: AgentConfiguration) -> Iterator[RetryingTransport]:
     """A transport; an error about its configuration names the place of the address."""
     with ExitStack() as stack:
         with configuration.naming("url", "cloud", "token", "token_file"):
-            transport = stack.enter_context(connection.open())
+            transport = stack.enter_context(configuration.connection.open())
         yield transport
 
 
@@ -334,13 +291,12 @@ def _declarative(
     )
 
 
-def _publisher(
-    configuration: AgentConfiguration, options: AgentOptions
-) -> Callable[[ReportCounts], None]:
+def _publisher(configuration: AgentConfiguration) -> Callable[[ReportCounts], None]:
     """What takes the counts after each report: the metrics file, if there is one."""
+    options = configuration.options
     if options.metrics_file is None:
         return lambda _: None
-    driver = click.get_current_context().params["driver_name"]
+    driver = configuration.driver_name or ""
     labels = {"version": roost.__version__, "driver": driver, "owner": options.owner}
     with configuration.naming("metrics_file"):
         metrics = MetricsFile(options.metrics_file, labels)
@@ -350,10 +306,10 @@ def _publisher(
 
 def _started(
     configuration: AgentConfiguration,
-    options: AgentOptions,
     transport: RetryingTransport,
     store: FileOwnershipStore | None,
 ) -> str:
+    options = configuration.options
     seconds = plain_number(options.interval)
     parts = [f"reporting {options.name} to {transport} every {seconds} seconds"]
     if store is not None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 import click
 
@@ -34,22 +34,6 @@ REMEMBERED = 2000
 
 _LIBRARIES = ("urllib3", "requests", "keystoneauth", "openstack", "stevedore", "asyncio")
 """The loggers of libraries whose details may have credentials; their warnings are logged."""
-
-
-class Events(Protocol):
-    """Prints the events of the agent."""
-
-    def report(self, event: str, report: Report) -> None:
-        """Print what a report changed, or would change."""
-        ...
-
-    def say(self, event: str, text: str) -> None:
-        """Print any other event."""
-        ...
-
-    def log(self, record: logging.LogRecord) -> None:
-        """Print a log record of a driver or a library."""
-        ...
 
 
 class TextEvents:
@@ -119,18 +103,18 @@ class JsonEvents:
         click.echo(json.dumps({"time": time, "event": event, **facts}))
 
 
+Events = TextEvents | JsonEvents
+
+
 @contextmanager
 def logging_to(events: Events, level: int = logging.WARNING) -> Iterator[None]:
     """Print log records of this level and above as events, until the context ends."""
     handler = _EventHandler(events, level)
     handler.addFilter(RepeatFilter())
     root = logging.getLogger()
-    levels = {name: logging.getLogger(name).level for name in _LIBRARIES}
     before = root.level
     root.addHandler(handler)
     root.setLevel(min(level, logging.WARNING))
-    for name in _LIBRARIES:
-        logging.getLogger(name).setLevel(logging.WARNING)
     # Warnings of Python, such as those of unchecked certificates, are logged as well.
     logging.captureWarnings(True)
     try:
@@ -139,8 +123,6 @@ def logging_to(events: Events, level: int = logging.WARNING) -> Iterator[None]:
         logging.captureWarnings(False)
         root.removeHandler(handler)
         root.setLevel(before)
-        for name, earlier in levels.items():
-            logging.getLogger(name).setLevel(earlier)
 
 
 class _EventHandler(logging.Handler):
@@ -150,6 +132,8 @@ class _EventHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.name.partition(".")[0] in _LIBRARIES:
+            if record.levelno < logging.WARNING:
+                return
             # The message says what is odd about an answer. Where a library noticed it is no news.
             record = copy(record)
             record.exc_info = record.exc_text = None

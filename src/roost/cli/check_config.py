@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import click
 from rich.console import Console
@@ -38,6 +38,18 @@ _COLOURS = {
     Severity.NOTE: "cyan",
     Severity.WARNING: "yellow",
     Severity.FAILURE: "red",
+}
+
+_FOREIGN = (Severity.FAILURE, "has a schema of a newer Roost, or of another program.")
+_SCHEMAS = {
+    SchemaState.CURRENT: (Severity.OK, "answers; its schema is current."),
+    SchemaState.EMPTY: (Severity.OK, "is empty; the first start makes its tables."),
+    SchemaState.OLDER: (
+        Severity.FAILURE,
+        f"has an older schema, so the start is refused. Say: {SYNC_COMMAND}",
+    ),
+    SchemaState.NEWER: _FOREIGN,
+    SchemaState.UNKNOWN: _FOREIGN,
 }
 
 
@@ -87,7 +99,12 @@ def check_config(
         concerns.append(_failure(ConcernKind.UNUSABLE, error))
     status = exit_status(concerns, strict=strict)
     if as_json:
-        click.echo(json.dumps(_plain(options, concerns, status), default=str))
+        plain_values = {
+            "status": status,
+            "options": [asdict(one) for one in options],
+            "concerns": [asdict(one) for one in concerns],
+        }
+        click.echo(json.dumps(plain_values, default=str))
     else:
         _print(options, concerns)
     sys.exit(status)
@@ -128,22 +145,12 @@ def _database(settings: Settings) -> Iterator[Concern]:
     except OperatorError as error:
         yield _failure(ConcernKind.CONNECTION, error)
         return
-    if state is SchemaState.CURRENT:
-        yield Concern(
-            ConcernKind.CONNECTION, Severity.OK, f"{where} answers; its schema is current."
-        )
-    elif state is SchemaState.EMPTY:
-        text = f"{where} is empty; the first start makes its tables."
-        yield Concern(ConcernKind.CONNECTION, Severity.OK, text)
-    elif state is SchemaState.OLDER and settings.upgrade_schema:
+    if state is SchemaState.OLDER and settings.upgrade_schema:
         text = f"{where} has an older schema; the next start upgrades it."
         yield Concern(ConcernKind.CONNECTION, Severity.OK, text)
-    elif state is SchemaState.OLDER:
-        text = f"{where} has an older schema, so the start is refused. Say: {SYNC_COMMAND}"
-        yield Concern(ConcernKind.CONNECTION, Severity.FAILURE, text)
-    else:
-        text = f"{where} has a schema of a newer Roost, or of another program."
-        yield Concern(ConcernKind.CONNECTION, Severity.FAILURE, text)
+        return
+    severity, text = _SCHEMAS[state]
+    yield Concern(ConcernKind.CONNECTION, severity, f"{where} {text}")
 
 
 def _keystone(settings: Settings) -> Iterator[Concern]:
@@ -175,19 +182,6 @@ def _keystone(settings: Settings) -> Iterator[Concern]:
             "Give it the role service or admin."
         )
         yield Concern(ConcernKind.CONNECTION, Severity.WARNING, text)
-
-
-def _plain(options: list[OptionInForce], concerns: list[Concern], status: int) -> dict[str, object]:
-    return {
-        "status": status,
-        "options": [
-            {"group": one.group, "name": one.name, "value": one.value, "origin": one.origin}
-            for one in options
-        ],
-        "concerns": [
-            {"kind": one.kind, "severity": one.severity, "message": one.message} for one in concerns
-        ],
-    }
 
 
 def _print(options: list[OptionInForce], concerns: list[Concern]) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 import socket
 from typing import Any
 
 import click
 
-from roost.cli.configured_command import KEY_VALUE
 from roost.cli.shared.output import (
     Output,
     OutputForm,
@@ -24,33 +24,49 @@ from roost.client.drivers.registry import RegisteredDriver, load_driver_class, r
 from roost.client.ownership.owner_names import DEFAULT_OWNER
 from roost.client.tree_file.schema import PROVIDER_NAME_LENGTH_MAX
 from roost.model.identifiers import canonical_uuid, is_uuid
+from roost.model.secrets import shown_words
 from roost.model.text import own_lines
 
 
-class UuidType(click.ParamType[str]):
+class KeyValueType(click.ParamType[tuple[str, str]]):
+    """A key and its value; in a file, the options of this type are one mapping."""
+
+    name = "KEY=VALUE"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        """The key and the value of a text."""
+        if isinstance(value, tuple):
+            return value
+        key, equals, rest = str(value).partition("=")
+        if not equals or not key or key.startswith("-"):
+            self.fail(f"{shown_words([str(value)])[0]}: write it as KEY=VALUE", param, ctx)
+        return key, rest
+
+    def split_envvar_value(self, rv: str) -> list[str]:
+        """The pairs in a variable, with spaces between them; a value with spaces has quotes."""
+        try:
+            return shlex.split(rv)
+        except ValueError as error:
+            raise click.BadParameter(f"{error}; close the quotes.") from None
+
+
+KEY_VALUE = KeyValueType()
+
+
+def _uuid(text: str) -> str:
     """A uuid, in the spelling that servers use."""
-
-    name = "UUID"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The uuid of a text."""
-        if not is_uuid(str(value)):
-            self.fail(f"{value}: that is no UUID; leave the option out for a new one", param, ctx)
-        return canonical_uuid(str(value))
+    if not is_uuid(text):
+        raise click.BadParameter(f"{text}: that is no UUID; leave the option out for a new one")
+    return canonical_uuid(text)
 
 
-class HostNameType(click.ParamType[str]):
-    """The name of a provider."""
-
-    name = "NAME"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name, which servers take if it is neither empty nor too long."""
-        if not 0 < len(str(value)) <= PROVIDER_NAME_LENGTH_MAX:
-            self.fail(
-                f"{value!r}: a name has 1 to {PROVIDER_NAME_LENGTH_MAX} characters", param, ctx
-            )
-        return str(value)
+def _host_name(text: str) -> str:
+    """The name of a provider, which servers take if it is neither empty nor too long."""
+    if not 0 < len(text) <= PROVIDER_NAME_LENGTH_MAX:
+        raise click.BadParameter(f"{text!r}: a name has 1 to {PROVIDER_NAME_LENGTH_MAX} characters")
+    return text
 
 
 driver_options = adding(
@@ -72,7 +88,7 @@ driver_options = adding(
     click.option(
         "--name",
         metavar="NAME",
-        type=HostNameType(),
+        type=_host_name,
         default=socket.gethostname,
         show_default="this host's name",
         help="Name of the provider that stands for the host.",
@@ -80,7 +96,7 @@ driver_options = adding(
     click.option(
         "--uuid",
         metavar="UUID",
-        type=UuidType(),
+        type=_uuid,
         help="Its uuid. [default: that of the provider with this name, or a new one]",
     ),
 )

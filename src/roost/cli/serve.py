@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,6 @@ from roost.configuration.settings import (
     ConfigurationError,
     NetworkSettings,
     Settings,
-    checked_prefix,
     load_settings,
 )
 from roost.demo.load import DemoSummary, load_demo
@@ -34,6 +33,7 @@ from roost.demo.world import NEARLY_FITS
 from roost.hangups import keeping_hangups
 from roost.metrics.counting import TALLY
 from roost.metrics.sampling import watch_server
+from roost.model.declared_options import declared_options
 from roost.model.text import own_lines
 from roost.reloading import Reloader, check_policy
 from roost.server.certificates import CertificateFiles, certificate_files, make_context
@@ -49,44 +49,16 @@ _PORT = 8778
 _WORKERS_MAX = 4
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkOptions:
-    """The options as the command line has them; `None` and an empty text if it has none."""
-
-    host: str | None
-    port: int | None
-    unix_socket: str | None
-    socket_mode: int
-    tls_cert: str | None
-    tls_key: str | None
-    tls_client_ca: str | None
-    prefix: str | None
-
-    def places(self) -> list[Place]:
-        """Where to listen: at the default port unless the operator names anything else."""
-        places = inherited_places(os.environ)
-        if self.unix_socket is not None:
-            places.append(UnixPlace(self.unix_socket, self.socket_mode))
-        if not places or self.host is not None or self.port is not None:
-            host = _HOST if self.host is None else self.host
-            places.append(TcpPlace(host, self.port or _PORT))
-        return places
-
-    def certificate_files(self, settings: NetworkSettings) -> CertificateFiles | None:
-        """The files for TLS; those of the command line come first, and an empty name means none."""
-        return certificate_files(
-            _chosen(self.tls_cert, settings.tls_cert),
-            _chosen(self.tls_key, settings.tls_key),
-            _chosen(self.tls_client_ca, settings.tls_client_ca),
-        )
-
-    def chosen_prefix(self, settings: NetworkSettings) -> str:
-        """The path below which the service is."""
-        return settings.prefix if self.prefix is None else checked_prefix(self.prefix)
-
-
-def _chosen(given: str | None, configured: str | None) -> str | None:
-    return configured if given is None else given or None
+def _places(
+    host: str | None, port: int | None, unix_socket: str | None, socket_mode: int
+) -> list[Place]:
+    """Where to listen: at the default port unless the operator names anything else."""
+    places = inherited_places(os.environ)
+    if unix_socket is not None:
+        places.append(UnixPlace(unix_socket, socket_mode))
+    if not places or host is not None or port is not None:
+        places.append(TcpPlace(_HOST if host is None else host, port or _PORT))
+    return places
 
 
 def _file_mode(_context: click.Context, _option: click.Parameter, value: str) -> int:
@@ -94,6 +66,19 @@ def _file_mode(_context: click.Context, _option: click.Parameter, value: str) ->
     if not (value.isdigit() and set(value) <= set("01234567") and int(value, 8) <= 0o777):
         raise click.BadParameter(f"{value} is no mode of a file; give octal digits such as 660.")
     return int(value, 8)
+
+
+# These stand in the configuration, too; the command line takes precedence.
+_CONFIGURED = declared_options(NetworkSettings)
+_METAVARS = {"tls_cert": "FILE", "tls_key": "FILE", "tls_client_ca": "FILE", "prefix": "PATH"}
+
+
+def _with_network(settings: Settings, given: Mapping[str, str | None]) -> Settings:
+    """The settings with what the command line gives; an empty name of a file means none."""
+    values = {
+        name: _CONFIGURED[name].read(text) for name, text in given.items() if text is not None
+    }
+    return replace(settings, network=replace(settings.network, **values))
 
 
 _network_options = adding(
@@ -114,26 +99,13 @@ _network_options = adding(
         show_default=True,
         help="The mode of its file.",
     ),
-    click.option(
-        "--tls-cert",
-        metavar="FILE",
-        help="Speak HTTPS with the certificate in this file (PEM). [default: [roost]tls_cert]",
-    ),
-    click.option(
-        "--tls-key",
-        metavar="FILE",
-        help="The key of the certificate, if it is in another file. [default: [roost]tls_key]",
-    ),
-    click.option(
-        "--tls-client-ca",
-        metavar="FILE",
-        help="Take only clients with a certificate of this authority. "
-        "[default: [roost]tls_client_ca]",
-    ),
-    click.option(
-        "--prefix",
-        metavar="PATH",
-        help="Serve below a path such as /placement. [default: [roost]prefix]",
+    *(
+        click.option(
+            f"--{name.replace('_', '-')}",
+            metavar=metavar,
+            help=f"{_CONFIGURED[name].meaning} [default: [roost]{name}]",
+        )
+        for name, metavar in _METAVARS.items()
     ),
 )
 
@@ -174,43 +146,33 @@ Exit status: 0 told to end; 1 it failed, for instance because the database does 
 @configuration_options
 def serve(
     *,
+    host: str | None,
+    port: int | None,
+    unix_socket: str | None,
+    socket_mode: int,
     workers: int,
     demo: bool,
     open_to_all: bool,
     config_files: tuple[str, ...],
     database_url: str | None,
-    **network_values: Any,
+    **network: Any,
 ) -> None:
     """Serve the Placement API until SIGTERM or Ctrl-C, which let requests in flight finish.
 
     SIGHUP reads the policy and the options of the log again.
     """
     with keeping_hangups():
-        status = _start(
-            NetworkOptions(**network_values),
-            workers=workers,
-            demo=demo,
-            open_to_all=open_to_all,
-            config_files=config_files,
-            database_url=database_url,
-        )
+        settings = _with_network(read_settings(config_files, database_url), network)
+        set_up_logging(settings)
+        settings = replace(settings, auth_strategy=settings.auth_strategy or "noauth2")
+        places = _places(host, port, unix_socket, socket_mode)
+        service = _Service(settings, places, workers, database_url)
+        status = _start(service, settings, demo=demo, open_to_all=open_to_all)
     sys.exit(status)
 
 
-def _start(
-    network: NetworkOptions,
-    *,
-    workers: int,
-    demo: bool,
-    open_to_all: bool,
-    config_files: tuple[str, ...],
-    database_url: str | None,
-) -> int:
+def _start(service: _Service, settings: Settings, *, demo: bool, open_to_all: bool) -> int:
     """Check everything, then serve; the exit status."""
-    settings = read_settings(config_files, database_url)
-    set_up_logging(settings)
-    settings = replace(settings, auth_strategy=settings.auth_strategy or "noauth2")
-    service = _Service(settings, network, workers, database_url)
     if settings.auth_strategy == "noauth2" and not open_to_all:
         _check_local(service.places)
     check_strategy(settings)
@@ -234,14 +196,14 @@ class _Service:
     """What runs: workers at some places, with the settings of the command line and the files."""
 
     def __init__(
-        self, settings: Settings, network: NetworkOptions, workers: int, database_url: str | None
+        self, settings: Settings, places: list[Place], workers: int, database_url: str | None
     ) -> None:
         self._settings = settings
         self._workers = workers
         self._database_url = database_url
-        self.places = network.places()
-        self._prefix = network.chosen_prefix(settings.network)
-        self._files = network.certificate_files(settings.network)
+        self.places = places
+        network = settings.network
+        self._files = certificate_files(network.tls_cert, network.tls_key, network.tls_client_ca)
         self._reloader = Reloader(settings, self._read_again, [check_policy])
 
     def check_network(self) -> None:
@@ -254,7 +216,8 @@ class _Service:
 
     def first_line(self, database: Database) -> Text:
         """The line that says where the service is."""
-        shown = ", ".join(_shown(place, self._files, self._prefix) for place in self.places)
+        prefix = self._settings.network.prefix
+        shown = ", ".join(_shown(place, self._files, prefix) for place in self.places)
         number = f"{self._workers} worker{'s' if self._workers > 1 else ''}"
         line = plain("Roost", "bold")
         rest = f" at {shown} on {shown_url(database.url)}, {number}, {self._settings.auth_strategy}"
@@ -279,9 +242,9 @@ class _Service:
 
     def _work(self, link: WorkerLink) -> None:
         # After a refused reload the files cannot be used, so a new worker does not read them.
-        settings = _for_worker(self._settings, self._reloader.in_force, self._prefix)
+        settings = _for_worker(self._settings, self._reloader.in_force)
         # Only in the worker: the supervisor compares the files with its own environment.
-        _fix_for_reloads(self._settings, self._prefix)
+        _fix_for_reloads(self._settings)
         run_worker(
             partial(_load_application, settings, link),
             self._settings.limits,
@@ -330,21 +293,21 @@ def _demo_line(summary: DemoSummary, database: Database) -> str:
     )
 
 
-def _for_worker(at_start: Settings, in_force: Settings, prefix: str) -> Settings:
+def _for_worker(at_start: Settings, in_force: Settings) -> Settings:
     """The settings of a new worker: those of the start, with what a reload puts into force."""
     if at_start.auth_strategy == "keystone":
         # The new files may name another strategy, which needs a restart.
         register_keystone_options(in_force.oslo)
-    return replace(at_start, oslo=in_force.oslo, network=replace(at_start.network, prefix=prefix))
+    return replace(at_start, oslo=in_force.oslo)
 
 
-def _fix_for_reloads(settings: Settings, prefix: str) -> None:
+def _fix_for_reloads(settings: Settings) -> None:
     """Put into the environment what no file may change when this worker reads its files again."""
     os.environ[CONFIG_FILES_VARIABLE] = os.pathsep.join(settings.config_files)
     # In a configuration a dollar sign begins the name of an option.
     os.environ["OS_PLACEMENT_DATABASE__CONNECTION"] = settings.database.url.replace("$", "$$")
     os.environ["OS_API__AUTH_STRATEGY"] = settings.auth_strategy or ""
-    os.environ["OS_ROOST__PREFIX"] = prefix
+    os.environ["OS_ROOST__PREFIX"] = settings.network.prefix
 
 
 def _load_application(settings: Settings, link: WorkerLink) -> Application:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from roost.client.cloud_reader import THREADS, CloudReader
 from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.errors import ResourceProviderRetrievalFailed
 from roost.client.ownership.owner_names import is_owner_trait, owner_of_trait
@@ -18,10 +19,7 @@ from roost.client.provider_tree import (
     ProviderTree,
     providers_too_deep,
 )
-from roost.client.reporting.tree_reader import TreeReader
 from roost.model.inventory import DEFAULTS
-
-CONCURRENCY = 4
 
 INVENTORY_FIELDS = ("total", *DEFAULTS)
 """The fields of an inventory that a declaration can have."""
@@ -101,54 +99,40 @@ def owners_of(provider: ProviderData) -> list[str]:
 
 def inspect_tree(placement: Placement, root_uuid: str) -> InspectedTree:
     """Read a tree and its usages."""
-    tree = _read(placement, root_uuid, CONCURRENCY)
-    with_inventory = [uuid for uuid in tree.get_provider_uuids() if tree.has_inventory(uuid)]
-    usages = in_order(with_inventory, placement.usages, CONCURRENCY)
-    return InspectedTree(root_uuid, tree, dict(zip(with_inventory, usages, strict=True)))
+    tree, usages = CloudReader(placement).tree_and_usages(root_uuid)
+    _demand_usual_tree(tree, root_uuid)
+    return InspectedTree(root_uuid, tree, usages)
 
 
 def declarations_of(placement: Placement, roots: Sequence[str]) -> Iterator[Declaration]:
     """Each of these trees as a declaration, in order."""
-    share = max(1, CONCURRENCY // max(1, len(roots)))
+    reader = CloudReader(placement, max(1, THREADS // max(1, len(roots))))
 
     def read(root_uuid: str) -> Declaration:
-        return declaration_of(placement, root_uuid, share)
+        tree = reader.tree(root_uuid)
+        _demand_usual_tree(tree, root_uuid)
+        return declaration_in(tree, root_uuid)
 
-    return in_order(roots, read, CONCURRENCY)
+    return in_order(roots, read, THREADS)
 
 
-def declaration_of(
-    placement: Placement, root_uuid: str, concurrency: int = CONCURRENCY
-) -> Declaration:
+def declaration_in(tree: ProviderTree, root_uuid: str) -> Declaration:
     """A tree as a declaration, without the traits of owners.
 
     A declaration with the trait of an owner could be applied by that owner only. Fields with
     their default value are declared as well: otherwise the declaration would not undo a later
     change of such a field by another writer.
     """
-    return declaration_in(_read(placement, root_uuid, concurrency), root_uuid)
+    members = tree.get_provider_uuids_in_tree(root_uuid)
+    return Declaration(tuple(_declared(tree, tree.data(uuid)) for uuid in members))
 
 
-def declaration_in(tree: ProviderTree, root_uuid: str) -> Declaration:
-    """The same of a tree in memory."""
-    return Declaration(
-        tuple(
-            _declared(tree, tree.data(uuid)) for uuid in tree.get_provider_uuids_in_tree(root_uuid)
-        )
-    )
-
-
-def _read(placement: Placement, root_uuid: str, concurrency: int) -> ProviderTree:
-    tree = TreeReader(placement, concurrency).read(root_uuid)
+def _demand_usual_tree(tree: ProviderTree, root_uuid: str) -> None:
+    """Raise an error if the tree is gone, or has too many levels."""
     if not tree.exists(root_uuid):
         raise ResourceProviderRetrievalFailed(
             f"Provider {root_uuid} was deleted by another writer just now; try again"
         )
-    _demand_few_levels(tree, root_uuid)
-    return tree
-
-
-def _demand_few_levels(tree: ProviderTree, root_uuid: str) -> None:
     members = tree.get_provider_uuids_in_tree(root_uuid)
     for uuid in providers_too_deep({uuid: tree.data(uuid).parent_uuid for uuid in members}):
         raise ResourceProviderRetrievalFailed(

@@ -6,27 +6,13 @@ import shlex
 from collections.abc import Collection, Iterable
 
 from roost.client.errors import PlacementError, ResourceProviderRetrievalFailed
-from roost.client.parallel import in_order
 from roost.client.placement import Placement, ProviderBody
 from roost.client.placement.placement import Administration
 from roost.model.identifiers import canonical_uuid, is_custom_name, is_uuid
 from roost.model.text import nearest_names, printable, with_next
 
-_CONCURRENCY = 4
-_TREES_MAX = 100
-"""The number of trees up to which single requests cost less than a list of all providers."""
-
 LISTED_FROM = 100
 """From so many providers on, one list of all providers is cheaper than a request for each."""
-
-
-def names_in_trees(placement: Placement, roots: Iterable[str]) -> dict[str, str]:
-    """The name of each provider in the trees of these roots, by uuid."""
-    wanted = list(dict.fromkeys(roots))
-    if len(wanted) > _TREES_MAX:
-        return {body["uuid"]: body["name"] for body in placement.providers()}
-    trees = in_order(wanted, placement.tree, _CONCURRENCY)
-    return {body["uuid"]: body["name"] for tree in trees for body in tree}
 
 
 class ProviderFinder:

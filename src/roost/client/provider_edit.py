@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from roost.client.cloud_reader import ASSOCIATIONS, CloudProvider, CloudReader, Facet
 from roost.client.errors import (
     InventoryInUse,
     NotConfigured,
     PlacementError,
     ResourceProviderUpdateConflict,
 )
-from roost.client.gathering import inventory_of
 from roost.client.lookup import did_you_mean, provider_argument
 from roost.client.placement import ProviderBody
 from roost.client.placement.answers import CONCURRENT_UPDATE
 from roost.client.placement.placement import Administration
 from roost.client.reporting.difference import WOULD_CHANGE, AssociationKind, ProviderChange
+from roost.model.inventory import Inventory
 from roost.model.text import whole_number, with_next
 
 _ATTEMPTS = 4
@@ -49,22 +50,6 @@ class ProviderEdit:
 
 
 @dataclass(frozen=True, slots=True)
-class EditedProvider:
-    """A provider as it is before an edit."""
-
-    body: ProviderBody
-    inventories: Mapping[str, Mapping[str, Any]]
-    traits: frozenset[str]
-    aggregates: frozenset[str]
-    used: Mapping[str, int]
-
-    @property
-    def name(self) -> str:
-        """The name of the provider."""
-        return str(self.body["name"])
-
-
-@dataclass(frozen=True, slots=True)
 class IdentityChange:
     """Another name or parent of a provider."""
 
@@ -83,18 +68,13 @@ class IdentityChange:
 EditChange: TypeAlias = ProviderChange | IdentityChange
 
 
-def read_edited(server: Administration, body: ProviderBody) -> EditedProvider:
+def read_edited(server: Administration, body: ProviderBody) -> CloudProvider:
     """Read what a provider has; writes are refused if another client changes it later."""
-    uuid = body["uuid"]
-    fresh = server.provider(uuid) or body
-    generation, inventories = server.inventories(uuid)
-    _, traits = server.traits(uuid)
-    _, aggregates = server.aggregates(uuid)
-    body = {**fresh, "generation": generation}
-    return EditedProvider(body, inventories, traits, aggregates, server.usages(uuid))
+    fresh = server.provider(body["uuid"]) or body
+    return CloudReader(server).provider(fresh, (*ASSOCIATIONS, Facet.USAGES))
 
 
-def edit_changes(before: EditedProvider, edit: ProviderEdit) -> list[EditChange]:
+def edit_changes(before: CloudProvider, edit: ProviderEdit) -> list[EditChange]:
     """The changes that an edit makes, in the order of their writes; empty if nothing changes."""
     uuid, name = before.body["uuid"], before.name
     changes: list[EditChange] = []
@@ -122,14 +102,14 @@ def edit_changes(before: EditedProvider, edit: ProviderEdit) -> list[EditChange]
     return changes
 
 
-def edit_warnings(before: EditedProvider, changes: list[EditChange]) -> Iterator[str]:
+def edit_warnings(before: CloudProvider, changes: list[EditChange]) -> Iterator[str]:
     """Sentences about inventories that hold more than the capacity they are given."""
     for change in changes:
         if not isinstance(change, ProviderChange) or change.kind is not AssociationKind.INVENTORY:
             continue
         for name, fields in sorted(change.after.items()):
             used = before.used.get(name, 0)
-            capacity = inventory_of(name, fields).capacity
+            capacity = Inventory(name, **fields).capacity
             if fields != change.before.get(name) and used > max(0.0, capacity):
                 yield (
                     f"{change.name}: consumers hold {used} {name}, more than the new capacity of "
@@ -137,7 +117,7 @@ def edit_warnings(before: EditedProvider, changes: list[EditChange]) -> Iterator
                 )
 
 
-def edit_absences(before: EditedProvider, edit: ProviderEdit) -> Iterator[str]:
+def edit_absences(before: CloudProvider, edit: ProviderEdit) -> Iterator[str]:
     """Sentences about what an edit removes, and the provider does not have: a name misspelt?"""
     for noun, removed, there, names in (
         ("inventory of", edit.removed_inventories, before.inventories.keys(), before.inventories),
@@ -182,7 +162,7 @@ def _is_concurrent(error: PlacementError) -> bool:
 
 
 def _put_identity(
-    server: Administration, before: EditedProvider, changes: list[IdentityChange]
+    server: Administration, before: CloudProvider, changes: list[IdentityChange]
 ) -> None:
     after = {change.field: change.after for change in changes}
     name = after.get("name") or before.name
@@ -195,40 +175,29 @@ def _put_identity(
 
 
 def _written(
-    server: Administration, before: EditedProvider, changes: list[EditChange]
+    server: Administration, before: CloudProvider, changes: list[EditChange]
 ) -> Iterator[EditChange]:
     uuid: str = before.body["uuid"]
     generation: int = before.body["generation"]
     for change in changes:
         if isinstance(change, IdentityChange):
             continue
-        if change.kind is AssociationKind.INVENTORY:
-            generation = _put_inventories(server, before, generation, change)
-        elif change.kind is AssociationKind.AGGREGATES:
-            generation, _ = server.put_aggregates(uuid, generation, change.after)
-        else:
-            generation, _ = server.put_traits(uuid, generation, change.after)
+        try:
+            generation, _ = server.replace(uuid, generation, change.kind.plural, change.after)
+        except InventoryInUse as error:
+            removed = sorted(change.before.keys() - change.after.keys())
+            held = ", ".join(f"{name} {before.used.get(name, 0)}" for name in removed)
+            raise InventoryInUse(
+                with_next(
+                    f"{before.name} keeps its inventory: consumers hold {held}. "
+                    "Move or delete them.",
+                    f"roost consumer list --provider {provider_argument(before.body)}",
+                )
+            ) from error
         yield change
 
 
-def _put_inventories(
-    server: Administration, before: EditedProvider, generation: int, change: ProviderChange
-) -> int:
-    try:
-        moved, _ = server.put_inventories(change.uuid, generation, change.after)
-    except InventoryInUse as error:
-        removed = sorted(change.before.keys() - change.after.keys())
-        held = ", ".join(f"{name} {before.used.get(name, 0)}" for name in removed)
-        raise InventoryInUse(
-            with_next(
-                f"{before.name} keeps its inventory: consumers hold {held}. Move or delete them.",
-                f"roost consumer list --provider {provider_argument(before.body)}",
-            )
-        ) from error
-    return moved
-
-
-def _inventories(before: EditedProvider, edit: ProviderEdit) -> dict[str, dict[str, Any]]:
+def _inventories(before: CloudProvider, edit: ProviderEdit) -> dict[str, dict[str, Any]]:
     """The inventories after an edit."""
     after = {name: dict(fields) for name, fields in before.inventories.items()}
     for assignment in edit.assignments:

@@ -1,11 +1,12 @@
 """Questions to a server: candidates, which every server answers, and those under `/roost/`.
 
-One method for each question; an answer is the JSON that the server sends, as it is.
+One function makes each question; an answer is the JSON that the server sends, as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
@@ -15,62 +16,10 @@ from roost.client.placement.placement import Administration
 from roost.client.shapes import AMOUNTS, NULL, JsonShape
 from roost.client.transport import PlacementResponse
 
+Json: TypeAlias = Mapping[str, Any]
+OWN_PREFIX = "/roost/"
+_OWN_CODES = "roost."
 _PAGE_LIMIT = 10_000
-_NO_PARAMETERS: Mapping[str, Any] = {}
-
-
-def candidates_address(query: str) -> str:
-    """The question for candidates that any placement server answers."""
-    return _address("/allocation_candidates", query)
-
-
-def ranked_candidates_address(query: str, order: str | None, seed: int | None) -> str:
-    """The question for candidates in an order.
-
-    >>> ranked_candidates_address("resources=VCPU:1", "pack", None)
-    '/roost/candidates?resources=VCPU:1&order=pack'
-    """
-    return _address("/roost/candidates", query, {"order": order, "seed": seed})
-
-
-def explain_address(query: str, provider: str | None, misses: int | None) -> str:
-    """The question why there are candidates or none."""
-    return _address("/roost/explain", query, {"provider": provider, "misses": misses})
-
-
-def capacity_address(query: str, *, by_root: bool) -> str:
-    """The question how many fit; of the roots, the first page."""
-    own = {"by": "root", "page_limit": _PAGE_LIMIT} if by_root else {}
-    return _address("/roost/capacity", query, own)
-
-
-def fragmentation_address(queries: Iterable[str]) -> str:
-    """The question about free and usable amounts.
-
-    >>> fragmentation_address(["resources=VCPU:1"])
-    '/roost/fragmentation?ask=resources%3DVCPU:1'
-    """
-    asks = urlencode([("ask", query) for query in queries], safe=":,!")
-    return _address("/roost/fragmentation", asks)
-
-
-def resilience_address(lose: int) -> str:
-    """The question which roots may not be lost; of the roots, the first page."""
-    return _address("/roost/resilience", f"lose={lose}", {"page_limit": _PAGE_LIMIT})
-
-
-def _address(path: str, query: str, own: Mapping[str, Any] = _NO_PARAMETERS) -> str:
-    """A path with a query, and the parameters of the route behind it."""
-    return with_parameters(f"{path}?{query}" if query else path, own)
-
-
-def with_parameters(address: str, own: Mapping[str, Any]) -> str:
-    """An address with further parameters."""
-    given = urlencode({name: value for name, value in own.items() if value is not None})
-    if not given:
-        return address
-    return f"{address}{'&' if '?' in address else '?'}{given}"
-
 
 _REFERENCE: JsonShape = {"uuid": str, "name": str}
 _STAGE: JsonShape = {"stage": str, "trees": int, "text?": (str, NULL)}
@@ -102,10 +51,6 @@ CAPACITY_OF_ROOTS: JsonShape = {
     "roots": [{"root": _REFERENCE, "fits": int, "at_most?": int}],
     "next?": (str, NULL),
 }
-FRAGMENTATION: JsonShape = {
-    "resource_classes": {str: {"free": int, "usable": [int]}},
-    "empty_roots?": (int, NULL),
-}
 RESILIENCE: JsonShape = {
     "survives": int,
     "of?": int,
@@ -119,91 +64,110 @@ _SIDES: JsonShape = {
 }
 
 
-def whatif_shape(questions: list[str]) -> JsonShape:
-    """The shape of an answer to a what-if that asks these questions, in their order."""
-    sides: JsonShape = tuple(_SIDES[question] for question in dict.fromkeys(questions))
-    return {
+@dataclass(frozen=True, slots=True)
+class ServerQuestion:
+    """A request that changes nothing, and the shape of its answer."""
+
+    path: str
+    query: str
+    shape: JsonShape
+    body: Any = None
+
+    @property
+    def address(self) -> str:
+        """The path with the query."""
+        return f"{self.path}?{self.query}" if self.query else self.path
+
+    def with_parameters(self, **own: Any) -> ServerQuestion:
+        """The question with further parameters, without those that are `None`."""
+        given = urlencode({name: value for name, value in own.items() if value is not None})
+        return replace(self, query="&".join(part for part in (self.query, given) if part))
+
+
+def ask_candidates(query: str) -> ServerQuestion:
+    """The candidates, on any placement server."""
+    return ServerQuestion("/allocation_candidates", query, CANDIDATES)
+
+
+def ask_ranked_candidates(query: str, order: str | None, seed: int | None) -> ServerQuestion:
+    """The candidates in an order of Roost, for a query that may ask more than the API.
+
+    >>> ask_ranked_candidates("resources=VCPU:1", "pack", None).address
+    '/roost/candidates?resources=VCPU:1&order=pack'
+    """
+    return ServerQuestion("/roost/candidates", query, CANDIDATES).with_parameters(
+        order=order, seed=seed
+    )
+
+
+def ask_why(query: str, provider: str | None, misses: int | None) -> ServerQuestion:
+    """Why there are candidates or none, of all trees or of the tree of one provider."""
+    question = ServerQuestion("/roost/explain", query, EXPLANATION)
+    return question.with_parameters(provider=provider, misses=misses)
+
+
+def ask_capacity(query: str, *, by_root: bool) -> ServerQuestion:
+    """How many consumers with this request fit; of all trees, or of each root too."""
+    if not by_root:
+        return ServerQuestion("/roost/capacity", query, CAPACITY)
+    question = ServerQuestion("/roost/capacity", query, CAPACITY_OF_ROOTS)
+    return question.with_parameters(by="root", page_limit=_PAGE_LIMIT)
+
+
+def ask_fragmentation(queries: Sequence[str]) -> ServerQuestion:
+    """The free amounts, and those on trees where each query has a candidate.
+
+    >>> ask_fragmentation(["resources=VCPU:1"]).address
+    '/roost/fragmentation?ask=resources%3DVCPU:1'
+    """
+    asks = urlencode([("ask", query) for query in queries], safe=":,!")
+    shape: JsonShape = {
+        "resource_classes": {str: {"free": int, "usable": [int, len(queries)]}},
+        "empty_roots?": (int, NULL),
+    }
+    return ServerQuestion("/roost/fragmentation", asks, shape)
+
+
+def ask_resilience(lose: int) -> ServerQuestion:
+    """The roots whose consumers would not fit on the remaining ones."""
+    question = ServerQuestion("/roost/resilience", f"lose={lose}", RESILIENCE)
+    return question.with_parameters(page_limit=_PAGE_LIMIT)
+
+
+def ask_whatif(
+    changes: Sequence[Mapping[str, Any]], asked: Sequence[Mapping[str, str]]
+) -> ServerQuestion:
+    """Answers to questions before and after changes that the server does not make."""
+    sides: JsonShape = tuple(_SIDES[name] for question in asked for name in question)
+    shape: JsonShape = {
         "changes?": [{"text": str, "applied?": bool}],
         "answers": [{"before": sides, "after": sides}],
     }
-
-
-Json: TypeAlias = Mapping[str, Any]
-OWN_PREFIX = "/roost/"
-_OWN_CODES = "roost."
+    body = {"changes": list(changes), "ask": list(asked)}
+    return ServerQuestion("/roost/whatif", "", shape, body)
 
 
 class Questions(Administration):
     """Asks one server. A query is a query string of `GET /allocation_candidates`."""
 
-    def candidates(self, query: str) -> dict[str, Any]:
-        """The candidates, on any placement server."""
-        return self._get(candidates_address(query), CANDIDATES)
-
-    def ranked_candidates(
-        self, query: str, order: str | None = None, seed: int | None = None
-    ) -> dict[str, Any]:
-        """The candidates in an order of Roost, for a query that may ask more than the API."""
-        return self._get(ranked_candidates_address(query, order, seed), CANDIDATES)
-
-    def explain(
-        self, query: str, provider: str | None = None, misses: int | None = None
-    ) -> dict[str, Any]:
-        """Why there are candidates or none, of all trees or of the tree of one provider."""
-        return self._get(explain_address(query, provider, misses), EXPLANATION)
-
-    def capacity(self, query: str, *, by_root: bool = False) -> dict[str, Any]:
-        """How many consumers with this request fit; with the number of each root, all pages."""
-        address = capacity_address(query, by_root=by_root)
-        if by_root:
-            return self._get_roots(address, CAPACITY_OF_ROOTS)
-        return self._get(address, CAPACITY)
-
-    def whatif(
-        self, changes: Sequence[Mapping[str, Any]], ask: Sequence[Mapping[str, str]]
-    ) -> dict[str, Any]:
-        """Answers to questions before and after changes that the server does not make."""
-        path = "/roost/whatif"
-        body = {"changes": list(changes), "ask": list(ask)}
-        shape = whatif_shape([name for question in ask for name in question])
-        return _content(path, self._ask("POST", path, body), shape)
-
-    def fragmentation(self, queries: Sequence[str]) -> dict[str, Any]:
-        """The free amounts, and those on trees where each query has a candidate."""
-        address = fragmentation_address(queries)
-        answer = self._ask("GET", address)
-        content = _content(address, answer, FRAGMENTATION)
-        classes = content["resource_classes"].values()
-        if any(len(amounts["usable"]) != len(queries) for amounts in classes):
-            raise answer.unreadable()
-        return content
-
-    def resilience(self, lose: int) -> dict[str, Any]:
-        """The roots whose consumers would not fit on the remaining ones."""
-        return self._get_roots(resilience_address(lose), RESILIENCE)
-
-    def _get_roots(self, address: str, shape: JsonShape) -> dict[str, Any]:
-        """An answer with a list of roots: its first page, with the roots of all pages."""
-        answer = self._get(address, shape)
+    def answer(self, question: ServerQuestion) -> dict[str, Any]:
+        """The answer to a question; of an answer with pages of roots, the roots of all pages."""
+        answer = self._page(question)
         while marker := answer.get("next"):
-            page = self._get(with_parameters(address, {"marker": marker}), shape)
+            page = self._page(question.with_parameters(marker=marker))
             answer["roots"] += page["roots"]
             # A page without roots is the last one, or the pages would have no end.
             answer["next"] = page.get("next") if page["roots"] else None
         return answer
 
-    def _get(self, address: str, shape: JsonShape) -> dict[str, Any]:
-        return _content(address, self._ask("GET", address), shape)
-
-    def _ask(self, method: str, path: str, body: Any = None) -> PlacementResponse:
+    def _page(self, question: ServerQuestion) -> dict[str, Any]:
+        method = "GET" if question.body is None else "POST"
         # No question changes the server, so the transport may ask it twice.
-        return self._send(method, path, body, str(self.version), repeatable=True)
-
-
-def _content(address: str, answer: PlacementResponse, shape: JsonShape) -> dict[str, Any]:
-    """The JSON of an answer; an error if the server refused, or does not know the question."""
-    demand_answered(address.partition("?")[0], answer)
-    return dict(answer.shaped(shape))
+        answer = self._send(
+            method, question.address, question.body, str(self.version), repeatable=True
+        )
+        demand_answered(question.path, answer)
+        return dict(answer.shaped(question.shape))
 
 
 def demand_answered(path: str, answer: PlacementResponse) -> None:

@@ -1,8 +1,8 @@
 """Shapes: what the JSON of an answer must look like, so that its reader need not ask. Pure.
 
-A shape is a type; a tuple of shapes, of which one must fit; a list with the shape of all members;
-or a dictionary. The key `str` of a dictionary stands for all keys. A key that ends with a question
-mark may be missing. Members that the shape does not name are allowed.
+A shape is a type; a tuple of shapes, of which one must fit; a list with the shape of all members,
+and perhaps their number; or a dictionary. The key `str` of a dictionary stands for all keys. A key
+that ends with a question mark may be missing. Members that the shape does not name are allowed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,12 @@ def fits(value: Any, shape: JsonShape) -> bool:
     if isinstance(shape, tuple):
         return any(fits(value, one) for one in shape)
     if isinstance(shape, list):
-        return isinstance(value, list) and all(fits(member, shape[0]) for member in value)
+        member_shape, *number = shape
+        return (
+            isinstance(value, list)
+            and number in ([], [len(value)])
+            and all(fits(member, member_shape) for member in value)
+        )
     return isinstance(value, dict) and all(
         _member_fits(value, name, inner) for name, inner in shape.items()
     )

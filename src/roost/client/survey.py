@@ -8,21 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote
 
+from roost.client.cloud_reader import CloudReader
 from roost.client.errors import PlacementError
-from roost.client.placement.answers import (
-    ProviderBody,
-    class_names,
-    names,
-    provider_bodies,
-    require_ok,
-    usages,
-)
-from roost.client.placement.placement import allocations_path
-from roost.client.shapes import CONSUMER, HOLDINGS, INVENTORY, JsonShape
-from roost.client.transport import PlacementRequest, PlacementResponse, Transport
-from roost.client.versions import newest_common
+from roost.client.placement.answers import require_ok
+from roost.client.placement.placement import Administration
+from roost.client.shapes import HOLDINGS, INVENTORY, JsonShape
+from roost.client.transport import PlacementRequest, Transport
 
 _ATTEMPTS = 5
 # What a provider has, in the order in which it is read.
@@ -74,8 +66,8 @@ class Survey:
     """Requests to one server, at the newest version that both sides know."""
 
     def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-        self.version = newest_common(transport, purpose="copies of trees")
+        self.server = Administration(transport)
+        self.version = self.server.version
 
     @property
     def tells_consumer_generations(self) -> bool:
@@ -87,66 +79,41 @@ class Survey:
         """What a copy of this server lacks because of its version."""
         return [loss for version, loss in _LOSSES if self.version < version]
 
-    def providers(self) -> list[ProviderBody]:
-        """All providers, without what they have."""
-        return provider_bodies(self._get("/resource_providers"))
-
-    def resource_classes(self) -> list[str]:
-        """The names of all resource classes."""
-        return class_names(self._get("/resource_classes"))
-
-    def traits(self) -> list[str]:
-        """The names of all traits."""
-        return list(self._get("/traits").field("traits", [str]))
-
     def provider(self, uuid: str) -> SurveyedProvider | None:
         """What a provider has; `None` if it does not exist, or changes all the time."""
         for _ in range(_ATTEMPTS):
-            found = self._provider_once(f"/resource_providers/{uuid}")
+            found = self._provider_once(uuid)
             if found is not None:
                 return found
         return None
 
     def aggregates(self, uuid: str) -> list[str] | None:
         """The aggregates of a provider; `None` if it does not exist."""
-        path = f"/resource_providers/{uuid}/aggregates"
-        answer = self._send(path)
-        if answer.status == 404:
-            return None
-        require_ok(answer, SurveyFailed, f"Cannot read {path}")
-        return sorted(names(answer, "aggregates"))
+        found = self._part(uuid, "aggregates")
+        return None if found is None else sorted(found["aggregates"])
 
     def consumer(self, uuid: str) -> SurveyedConsumer | None:
         """A consumer; `None` if it has no allocations."""
-        answer = self._get(allocations_path(uuid))
-        held = answer.field("allocations", HOLDINGS)
-        if not held:
+        holder = CloudReader(self.server).consumer(uuid)
+        if holder is None:
             return None
-        body = answer.shaped({**CONSUMER, "project_id": str, "user_id": str})
-        kind = body.get("consumer_type")
-        return SurveyedConsumer(
-            project=str(body["project_id"]),
-            user=str(body["user_id"]),
-            generation=int(body.get("consumer_generation") or 1),
-            type=None if kind in (None, "unknown") else str(kind),
-            allocations={uuid: dict(its["resources"]) for uuid, its in held.items()},
-        )
+        if holder.project is None or holder.user is None:
+            raise SurveyFailed(f"The server does not tell the project and user of consumer {uuid}")
+        generation = holder.generation or 1
+        return SurveyedConsumer(holder.project, holder.user, generation, holder.type, holder.holds)
 
     def project_usages(self, project: str) -> dict[str, int]:
         """The amounts that a project uses, by resource class."""
-        path = f"/usages?project_id={quote(project, safe='')}"
-        return usages(self._get(path, "1.9"))
+        return self.server.usages_of_project(project, version="1.9")
 
-    def _provider_once(self, path: str) -> SurveyedProvider | None:
+    def _provider_once(self, uuid: str) -> SurveyedProvider | None:
         """What a provider has; `None` if it changed between two answers."""
-        parts = {}
+        parts: dict[str, Any] = {}
         generations = set()
-        for name, shape in _PARTS.items():
-            answer = self._send(f"{path}/{name}")
-            if answer.status == 404:
+        for name in _PARTS:
+            body = self._part(uuid, name)
+            if body is None:
                 return None
-            require_ok(answer, SurveyFailed, f"Cannot read {path}/{name}")
-            body = answer.shaped({name: shape, "resource_provider_generation?": int})
             parts[name] = body[name]
             # Aggregates have a generation from 1.19 on.
             if "resource_provider_generation" in body:
@@ -168,11 +135,12 @@ class Survey:
             },
         )
 
-    def _get(self, path: str, version: str | None = None) -> PlacementResponse:
-        answer = self._send(path, version)
-        require_ok(answer, SurveyFailed, f"Cannot read {path.partition('?')[0]}")
-        return answer
-
-    def _send(self, path: str, version: str | None = None) -> PlacementResponse:
-        asked = version or str(self.version)
-        return self._transport.send(PlacementRequest("GET", path, None, asked, repeatable=True))
+    def _part(self, uuid: str, name: str) -> dict[str, Any] | None:
+        """One part of what a provider has; `None` if the provider does not exist."""
+        path = f"/resource_providers/{uuid}/{name}"
+        request = PlacementRequest("GET", path, None, str(self.version), repeatable=True)
+        answer = self.server.send(request)
+        if answer.status == 404:
+            return None
+        require_ok(answer, SurveyFailed, f"Cannot read {path}")
+        return dict(answer.shaped({name: _PARTS[name], "resource_provider_generation?": int}))

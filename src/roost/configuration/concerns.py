@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from oslo_config import cfg
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from roost.configuration.config_file import ConfigFile, read_config_file
+from roost.configuration.keystone_options import GROUP
 from roost.configuration.settings import Settings, options_without_effect
-from roost.configuration.unknown_names import all_options, unknown_names
+from roost.configuration.unknown_names import KnownOption, options_by_name, unknown_names
 from roost.model.limits import Limits
 
 # A limit this many times above or below its default protects nothing, or refuses real clients.
 _EXTREME = 100
-_KEYSTONE = "keystone_authtoken"
 # Options of libraries that are not installed everywhere, so their own marks are not at hand.
 _SECRET_NAMES = frozenset({"password", "memcache_secret_key", "admin_password", "admin_token"})
-_STATEMENTS_DEBUG = 50
 
 
 class Severity(StrEnum):
@@ -71,7 +68,7 @@ def exit_status(concerns: list[Concern], *, strict: bool) -> int:
 
 def name_concerns(settings: Settings) -> Iterator[Concern]:
     """A concern for each name that has no effect, or that a later version may not know."""
-    for sentence in unknown_names(settings.config_files, os.environ):
+    for sentence in unknown_names(settings):
         yield Concern(ConcernKind.UNKNOWN, Severity.WARNING, sentence)
     for name in options_without_effect(settings):
         text = f"{name} is an option of the reference that has no effect in Roost. Remove it."
@@ -80,38 +77,29 @@ def name_concerns(settings: Settings) -> Iterator[Concern]:
 
 
 def _deprecated(settings: Settings) -> Iterator[Concern]:
-    today: dict[tuple[str, str], str] = {}
-    removed = set()
-    for group, members in all_options():
-        for option in members:
-            if option.deprecated_for_removal:
-                removed.add((group, option.dest))
-            for old in option.deprecated_opts:
-                name = (old.name or option.dest).replace("-", "_")
-                today[old.group or group, name] = f"[{group}]{option.dest}"
+    known = options_by_name()
     for path in settings.config_files:
         file = read_config_file(path)
         for group, name in dict.fromkeys(file.options):
-            where = f"{path}:{file.lines[group, name]}"
-            if (group, name) in today:
-                text = f"{where}: [{group}]{name} is the old name of {today[group, name]}."
-            elif (group, name) in removed:
-                text = f"{where}: [{group}]{name} is deprecated by its library. Remove it."
+            option = known.get(group, {}).get(name)
+            text = f"{path}:{file.lines[group, name]}: [{group}]{name} is"
+            if option is not None and (group, name) != option.names[0]:
+                text += f" the old name of {option}."
+            elif option is not None and option.option.deprecated_for_removal:
+                text += " deprecated by its library. Remove it."
             else:
                 continue
             yield Concern(ConcernKind.DEPRECATED, Severity.NOTE, text)
 
 
-def dangers(settings: Settings, environment: Mapping[str, str] = os.environ) -> list[Concern]:
+def dangers(settings: Settings) -> list[Concern]:
     """A warning for each option, or file, that an operator should not keep."""
     files = [read_config_file(path) for path in settings.config_files]
     texts = [
         *_identity(settings),
-        *_keystone(settings, files, environment),
         *_database(settings),
         *_files(settings, files),
-        *_log(settings),
-        *_web(settings),
+        *_requests(settings),
         *_limits(settings),
     ]
     return [Concern(ConcernKind.DANGEROUS, Severity.WARNING, text) for text in texts]
@@ -123,43 +111,24 @@ def _identity(settings: Settings) -> Iterator[str]:
             "[api]auth_strategy = noauth2 believes every client. `roost serve` offers it on "
             "loopback only; behind uwsgi or gunicorn, no check helps. Set keystone."
         )
-
-
-def _keystone(
-    settings: Settings, files: list[ConfigFile], environment: Mapping[str, str]
-) -> Iterator[str]:
-    if settings.auth_strategy != "keystone":
+    if GROUP not in settings.oslo:
         return
-    given = keystone_options(files, environment)
-    # The second is the old name, which the library still takes.
-    if not given.get("www_authenticate_uri") and not given.get("auth_uri"):
+    group = settings.oslo[GROUP]
+    if not group.www_authenticate_uri:
         yield (
-            f"[{_KEYSTONE}]www_authenticate_uri is missing: a client without token is not told "
+            f"[{GROUP}]www_authenticate_uri is missing: a client without token is not told "
             "where to get one. Set the public address of Keystone."
         )
-    for name in ("auth_url", "www_authenticate_uri"):
-        parts = urlsplit(given.get(name, ""))
+    account = group.auth_section or GROUP
+    for section, name in ((account, "auth_url"), (GROUP, "www_authenticate_uri")):
+        parts = urlsplit(getattr(settings.oslo[section], name, None) or "")
         if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "::1", "localhost"):
             yield (
-                f"[{_KEYSTONE}]{name} begins with http: tokens and the password of the service "
+                f"[{section}]{name} begins with http: tokens and the password of the service "
                 "cross the network in clear text. Use https."
             )
-    if given.get("insecure", "").lower() in ("true", "1", "yes", "on"):
-        yield f"[{_KEYSTONE}]insecure accepts any certificate. Set cafile instead."
-
-
-def keystone_options(files: list[ConfigFile], environment: Mapping[str, str]) -> dict[str, str]:
-    """The texts in `[keystone_authtoken]`, whether or not its library is installed."""
-    found: dict[str, str] = {}
-    for file in files:
-        for (group, name), value in file.values.items():
-            if group.lower() == _KEYSTONE:
-                found[name] = value
-    prefix = f"OS_{_KEYSTONE.upper()}__"
-    for name, value in environment.items():
-        if name.startswith(prefix):
-            found[name.removeprefix(prefix).lower()] = value
-    return found
+    if group.insecure:
+        yield f"[{GROUP}]insecure accepts any certificate. Set cafile instead."
 
 
 def _database(settings: Settings) -> Iterator[str]:
@@ -177,18 +146,18 @@ def _database(settings: Settings) -> Iterator[str]:
             )
     if options.echo:
         yield (
-            f"[placement_database]connection_debug = {_STATEMENTS_DEBUG} or more logs every "
+            "[placement_database]connection_debug = 50 or more logs every "
             "statement, which slows all requests and fills the log. Set 0."
         )
 
 
 def _files(settings: Settings, files: list[ConfigFile]) -> Iterator[str]:
-    secret_names = _secret_names()
+    known = options_by_name(settings.oslo)
     for file in files:
         secrets = [
             f"[{group}]{name}"
             for (group, name), value in file.values.items()
-            if value and ((group, name) in secret_names or name in _SECRET_NAMES)
+            if value and _is_secret(name, known.get(group, {}).get(name))
             if name != "connection" or _has_password(value)
         ]
         if secrets and _others_can_read(file.path):
@@ -196,7 +165,7 @@ def _files(settings: Settings, files: list[ConfigFile]) -> Iterator[str]:
                 f"{file.path} has {', '.join(secrets)}, and every user of this machine can read "
                 f"it. Say: chmod o= {file.path}"
             )
-    tokens_file = getattr(settings, "tokens_file", None)
+    tokens_file = settings.tokens_file
     if tokens_file and _others_can_read(tokens_file):
         yield (
             f"[roost]tokens_file = {tokens_file} can be read by every user of this machine. Say: "
@@ -204,13 +173,8 @@ def _files(settings: Settings, files: list[ConfigFile]) -> Iterator[str]:
         )
 
 
-def _secret_names() -> set[tuple[str, str]]:
-    return {
-        (group, option.dest)
-        for group, members in all_options()
-        for option in members
-        if isinstance(option, cfg.Opt) and option.secret
-    }
+def _is_secret(name: str, known: KnownOption | None) -> bool:
+    return name in _SECRET_NAMES or (known is not None and known.option.secret)
 
 
 def _has_password(url: str) -> bool:
@@ -227,12 +191,9 @@ def _others_can_read(path: str) -> bool:
         return False
 
 
-def _log(settings: Settings) -> Iterator[str]:
+def _requests(settings: Settings) -> Iterator[str]:
     if settings.oslo.debug:
         yield "[DEFAULT]debug = true writes many lines for each request. Remove it."
-
-
-def _web(settings: Settings) -> Iterator[str]:
     if settings.parse_proxy_headers:
         trusted = ", ".join(settings.oslo.roost.trusted_proxies)
         yield (

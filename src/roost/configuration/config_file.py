@@ -11,9 +11,6 @@ from oslo_config import iniparser
 from roost.configuration.regular_files import regular_file
 from roost.model.errors import ConfigurationError
 
-# Names of groups, and of ways to log in.
-_CHOICES = frozenset({"auth_section", "auth_type", "auth_plugin"})
-
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
@@ -25,11 +22,6 @@ class ConfigFile:
     # The last value of each option, and the line in which it begins. Values may be secrets.
     values: dict[tuple[str, str], str] = field(default_factory=dict)
     lines: dict[tuple[str, str], int] = field(default_factory=dict)
-
-    @property
-    def choices(self) -> list[tuple[str, str]]:
-        """The options that decide which further options there are, with their values."""
-        return [(key, value) for (_, key), value in self.values.items() if key in _CHOICES]
 
 
 def read_config_file(path: str) -> ConfigFile:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -33,16 +32,6 @@ _USUAL_IDENTITY = (
     "%(user)s %(project)s %(domain)s %(system_scope)s %(user_domain)s %(project_domain)s"
 )
 
-
-# The members of a line in JSON that oslo.log takes from the record, and their attributes.
-_MEMBERS = {
-    **dict.fromkeys(("name", "msg", "args", "levelname", "levelno", "pathname", "filename")),
-    **dict.fromkeys(("module", "lineno", "created", "msecs", "thread", "process")),
-    "funcname": "funcName",
-    "relative_created": "relativeCreated",
-    "thread_name": "threadName",
-    "process_name": "processName",
-}
 
 # The loggers of Roost, and the one whose name the lines of requests have.
 _OWN_LOGGERS = ("roost", "placement")
@@ -81,7 +70,23 @@ class JsonLineFormatter(_ShortWay, JSONFormatter):
             {
                 "message": record.getMessage(),
                 "asctime": self._time(record),
-                **{key: values[name or key] for key, name in _MEMBERS.items()},
+                "name": record.name,
+                "msg": record.msg,
+                "args": record.args,
+                "levelname": record.levelname,
+                "levelno": record.levelno,
+                "pathname": record.pathname,
+                "filename": record.filename,
+                "module": record.module,
+                "lineno": record.lineno,
+                "funcname": record.funcName,
+                "created": record.created,
+                "msecs": record.msecs,
+                "relative_created": record.relativeCreated,
+                "thread": record.thread,
+                "thread_name": record.threadName,
+                "process_name": record.processName,
+                "process": record.process,
                 "traceback": None,
                 "hostname": self.hostname,
                 "error_summary": "",
@@ -169,7 +174,7 @@ def set_up_logging(settings: Settings) -> None:
 
 def log_unknown_names(settings: Settings) -> None:
     """Log each group and option that has no effect because of a misspelling."""
-    for sentence in unknown_names(settings.config_files, os.environ):
+    for sentence in unknown_names(settings):
         _LOG.warning("%s", sentence)
 
 

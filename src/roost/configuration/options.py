@@ -1,89 +1,107 @@
-"""The options that `placement.conf` can set, by the names operators know."""
+"""The options that `placement.conf` can set, by the names operators know, and their settings.
+
+An option is declared once. A field of the settings has its name, its default and its meaning. The
+few options that decide something together are declared below, in the form of oslo.config.
+"""
 
 from __future__ import annotations
 
-from dataclasses import fields
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from oslo_config import cfg
 
+from roost.model.declared_options import DeclaredOption, declared_options, option
+from roost.model.errors import ConfigurationError
+from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.limits import Limits
-from roost.model.proxies import UNIX
-from roost.store.database import SILENCE_SECONDS, WAIT_SECONDS
+from roost.model.proxies import UNIX, TrustedProxies
+from roost.search.candidates.ranking import CandidateOrder
+from roost.store.database import DatabaseOptions
 
-_NIL_UUID = "00000000-0000-0000-0000-000000000000"
 # Traits, and aggregates, of which `/metrics` shows the capacity.
 NAMED_MAX = 32
 
-DATABASE = (
-    cfg.StrOpt("connection", secret=True, help="SQLAlchemy URL of the database."),
-    cfg.StrOpt("connection_parameters", default="", help="Appended to the URL: a=b&c=d."),
-    cfg.BoolOpt("sqlite_synchronous", default=True, help="False: faster, loses data on a crash."),
-    cfg.StrOpt("mysql_sql_mode", default="TRADITIONAL", help="The session's SQL mode on MySQL."),
-    cfg.IntOpt(
-        "connection_recycle_time",
-        default=3600,
-        min=-1,
-        help="Seconds a connection is kept; -1: for ever.",
-    ),
-    cfg.IntOpt("max_pool_size", min=0, help="Connections kept by each worker; 0: no limit."),
-    cfg.IntOpt(
-        "max_overflow", min=-1, help="Connections on top of these under load; -1: no limit."
-    ),
-    cfg.IntOpt("pool_timeout", min=0, help="Seconds to wait for a free connection."),
-    cfg.IntOpt(
-        "max_retries", default=10, min=-1, help="Attempts to connect at start; -1: for ever."
-    ),
-    cfg.IntOpt("retry_interval", default=10, min=0, help="Seconds between these attempts."),
-    cfg.IntOpt(
-        "connection_debug", default=0, help="50 and more: log every statement, without values."
-    ),
-    cfg.BoolOpt("sync_on_startup", help="Upgrade an older schema at start. SQLite: true."),
-)
+_NIL_UUID = "00000000-0000-0000-0000-000000000000"
+# A path as it stands in a URL, without a slash at its end.
+_PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+\Z")
 
-API = (
-    cfg.StrOpt(
-        "auth_strategy",
-        choices=("keystone", "noauth2", "tokens"),
-        deprecated_group="DEFAULT",
-        help="How clients prove their identity. noauth2 believes what the token says.",
-    ),
-)
 
-PLACEMENT = (
-    cfg.StrOpt("incomplete_consumer_project_id", default=_NIL_UUID, help="For claims below 1.8."),
-    cfg.StrOpt("incomplete_consumer_user_id", default=_NIL_UUID, help="For claims below 1.8."),
-    cfg.IntOpt(
-        "allocation_conflict_retry_count", default=10, help="How often a write is attempted."
-    ),
-    cfg.BoolOpt(
-        "randomize_allocation_candidates",
-        default=False,
-        help="Candidates come in random order, and a limit picks at random.",
-    ),
-    cfg.IntOpt(
-        "max_allocation_candidates",
-        default=100_000,
-        min=-1,
-        help="How many candidates are looked for at most; -1: all there are.",
-    ),
-    cfg.StrOpt(
-        "allocation_candidates_generation_strategy",
-        default="breadth-first",
-        choices=("depth-first", "breadth-first"),
-        help="Under the maximum: all of one tree before the next, or one of each in turn.",
-    ),
-)
+# -- values that text can miss
 
-CORS = (
-    cfg.ListOpt("allowed_origin", help="Origins whose pages may use the API; switches CORS on."),
-    cfg.BoolOpt("allow_credentials", default=True, help="Whether pages may send credentials."),
-    cfg.IntOpt("max_age", default=3600, help="Seconds for which browsers remember the answer."),
-    cfg.ListOpt(
-        "allow_methods", default=["GET", "PUT", "POST", "DELETE", "PATCH"], help="Methods."
-    ),
-    cfg.ListOpt(
-        "allow_headers",
-        default=[
+
+def _checked_prefix(given: str) -> str:
+    """The prefix without a slash at its end; `ConfigurationError` if it is no path.
+
+    >>> _checked_prefix("/placement/"), _checked_prefix("/")
+    ('/placement', '')
+    """
+    prefix = given.rstrip("/")
+    if prefix and not _PREFIX.match(prefix):
+        raise ConfigurationError(
+            f"[roost]prefix is {given!r}, which is no path. Begin it with a slash, and use "
+            "letters, digits and . _ ~ - only: /placement."
+        )
+    return prefix
+
+
+def _trusted_proxies(names: list[str]) -> TrustedProxies:
+    try:
+        return TrustedProxies.of(names)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"[roost]trusted_proxies: {error}. Give addresses, networks such as 10.0.0.0/24, or "
+            f"`{UNIX}`."
+        ) from None
+
+
+def _few(name: str, members: list[str]) -> tuple[str, ...]:
+    if len(members) > NAMED_MAX:
+        raise ConfigurationError(
+            f"The option {name} in [roost] has {len(members)} members, and may have {NAMED_MAX}. "
+            "Leave some out."
+        )
+    return tuple(dict.fromkeys(members))
+
+
+def _few_uuids(name: str, members: list[str]) -> tuple[str, ...]:
+    for uuid in members:
+        if not is_uuid(uuid):
+            raise ConfigurationError(
+                f"The option {name} in [roost] has {uuid!r}, which is no uuid. Give the uuids of "
+                "aggregates."
+            )
+    return _few(name, [canonical_uuid(uuid) for uuid in members])
+
+
+# -- settings
+
+
+_cors = partial(option, group="cors")
+
+
+@dataclass(frozen=True, slots=True)
+class CorsSettings:
+    """Which pages of other origins may use the API, and how."""
+
+    allowed_origins: frozenset[str] = _cors(
+        [],
+        "Origins whose pages may use the API; switches CORS on.",
+        name="allowed_origin",
+        read=frozenset,
+    )
+    allow_credentials: bool = _cors(True, "Whether pages may send credentials.")
+    max_age_seconds: int = _cors(
+        3600, "Seconds for which browsers remember the answer.", name="max_age"
+    )
+    allow_methods: tuple[str, ...] = _cors(
+        ["GET", "PUT", "POST", "DELETE", "PATCH"], "Methods.", read=tuple
+    )
+    allow_headers: tuple[str, ...] = _cors(
+        [
             "X-Auth-Token",
             "X-Openstack-Request-Id",
             "X-Identity-Status",
@@ -93,101 +111,162 @@ CORS = (
             "X-Tenant-Id",
             "OpenStack-API-Version",
         ],
-        help="Request headers that pages may send.",
-    ),
-    cfg.ListOpt(
-        "expose_headers",
-        default=[
+        "Request headers that pages may send.",
+        read=tuple,
+    )
+    expose_headers: tuple[str, ...] = _cors(
+        [
             "X-Auth-Token",
             "X-Openstack-Request-Id",
             "X-Subject-Token",
             "X-Service-Token",
             "OpenStack-API-Version",
         ],
-        help="Response headers that pages may read.",
-    ),
-)
-
-MIDDLEWARE = (
-    cfg.BoolOpt(
-        "enable_proxy_headers_parsing",
-        default=False,
-        help="Believe X-Forwarded-* and Forwarded: only behind a proxy that sets them.",
-    ),
-)
-
-
-_LIMITS = tuple(
-    cfg.IntOpt(
-        limit.name,
-        default=limit.default,
-        min=limit.metadata["minimum"],
-        help=limit.metadata["meaning"],
+        "Response headers that pages may read.",
+        read=tuple,
     )
-    for limit in fields(Limits)
-)
 
-# What the reference does not have.
-ROOST = (
-    cfg.StrOpt("tokens_file", help="The tokens of auth_strategy = tokens; see `roost token`."),
-    cfg.IntOpt(
-        "keystone_wait_seconds",
-        default=10,
-        min=1,
-        help="Seconds for which a request waits for Keystone to check its token; then 503.",
-    ),
-    *_LIMITS,
-    cfg.BoolOpt("metrics", default=True, help="Whether /metrics answers; else 404."),
-    cfg.ListOpt(
-        "metrics_traits",
-        default=[],
-        help="Traits for which /metrics shows the capacity of the trees that have them; at most "
-        f"{NAMED_MAX}.",
-    ),
-    cfg.ListOpt(
-        "metrics_aggregates",
-        default=[],
-        help="Uuids of aggregates for which /metrics shows the capacity of their trees; at most "
-        f"{NAMED_MAX}.",
-    ),
-    cfg.FloatOpt(
-        "slow_request_seconds",
-        default=1.0,
-        min=0,
-        help="A request that takes longer gets a warning in the log; 0: none does.",
-    ),
-    cfg.BoolOpt(
-        "explain_empty",
-        default=False,
-        help="Whether every answer without candidates tells its reason in X-Roost-Reason and in "
-        "the log; else those to requests with X-Roost-Explain: 1.",
-    ),
-    cfg.IntOpt(
-        "database_wait_seconds",
-        default=WAIT_SECONDS,
-        min=1,
-        help="Seconds to wait for a new connection and for the change journal; then 503.",
-    ),
-    cfg.IntOpt(
-        "database_silence_seconds",
-        default=SILENCE_SECONDS,
-        min=15,
-        help="Seconds to wait for the answer to any other statement; then 503.",
-    ),
-)
 
-NETWORK = (
-    cfg.StrOpt("tls_cert", help="File of the certificate; `roost serve` then speaks HTTPS."),
-    cfg.StrOpt("tls_key", help="File of its key. Default: the file of the certificate."),
-    cfg.StrOpt("tls_client_ca", help="Clients need a certificate of the authority in this file."),
-    cfg.StrOpt("prefix", default="", help="The path below which the service is: /placement."),
-    cfg.ListOpt(
-        "trusted_proxies",
-        default=["127.0.0.0/8", "::1", UNIX],
-        help="Addresses and networks of proxies whose X-Forwarded-* and Forwarded are believed; "
+# In a file, `tls_cert =` means that there is none.
+_file = partial(option, None, read=lambda name: name or None)
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSettings:
+    """What the network sees of the service."""
+
+    tls_cert: str | None = _file("File of the certificate (PEM); `roost serve` then speaks HTTPS.")
+    tls_key: str | None = _file("File of its key, if that is another file.")
+    tls_client_ca: str | None = _file("Clients need a certificate of the authority in this file.")
+    # Empty, or a path without a slash at its end.
+    prefix: str = option(
+        "", "The path below which the service is: /placement.", read=_checked_prefix
+    )
+    trusted_proxies: TrustedProxies = option(  # noqa: RUF009  # it is a field
+        ["127.0.0.0/8", "::1", UNIX],
+        "Addresses and networks of proxies whose X-Forwarded-* and Forwarded are believed; "
         "`unix`: those behind a unix socket.",
+        read=_trusted_proxies,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WatchSettings:
+    """What the service tells operators about itself."""
+
+    metrics: bool = option(True, "Whether /metrics answers; else 404.")
+    traits: tuple[str, ...] = option(
+        [],
+        "Traits for which /metrics shows the capacity of the trees that have them; at most "
+        f"{NAMED_MAX}.",
+        name="metrics_traits",
+        read=partial(_few, "metrics_traits"),
+    )
+    aggregates: tuple[str, ...] = option(
+        [],
+        "Uuids of aggregates for which /metrics shows the capacity of their trees; at most "
+        f"{NAMED_MAX}.",
+        name="metrics_aggregates",
+        read=partial(_few_uuids, "metrics_aggregates"),
+    )
+    slow_request_seconds: float = option(
+        1.0, "A request that takes longer gets a warning in the log; 0: none does.", minimum=0
+    )
+    explain_empty: bool = option(
+        False,
+        "Whether every answer without candidates tells its reason in X-Roost-Reason and in the "
+        "log; else those to requests with X-Roost-Explain: 1.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that an operator can choose."""
+
+    config_files: tuple[str, ...]
+    database: DatabaseOptions
+    upgrade_schema: bool
+    connect_attempts: int = option(
+        10,
+        "Attempts to connect at start; -1: for ever.",
+        group="placement_database",
+        name="max_retries",
+        minimum=-1,
+    )
+    connect_interval_seconds: int = option(
+        10,
+        "Seconds between these attempts.",
+        group="placement_database",
+        name="retry_interval",
+        minimum=0,
+    )
+    auth_strategy: str | None
+    tokens_file: str | None = option(
+        None, "The tokens of auth_strategy = tokens; see `roost token`."
+    )
+    keystone_wait_seconds: int = option(
+        10,
+        "Seconds for which a request waits for Keystone to check its token; then 503.",
+        minimum=1,
+    )
+    incomplete_project: str = option(
+        _NIL_UUID, "For claims below 1.8.", group="placement", name="incomplete_consumer_project_id"
+    )
+    incomplete_user: str = option(
+        _NIL_UUID, "For claims below 1.8.", group="placement", name="incomplete_consumer_user_id"
+    )
+    candidate_order: CandidateOrder
+    cors: CorsSettings | None
+    parse_proxy_headers: bool = option(
+        False,
+        "Believe X-Forwarded-* and Forwarded: only behind a proxy that sets them.",
+        group="oslo_middleware",
+        name="enable_proxy_headers_parsing",
+    )
+    network: NetworkSettings
+    limits: Limits
+    watch: WatchSettings
+    # What oslo.policy and oslo.log read their own options from.
+    oslo: Any
+
+
+# -- options in the form of oslo.config
+
+
+# Several of these, or the files, decide about one setting.
+_COMBINED: dict[str, tuple[cfg.Opt, ...]] = {
+    "placement_database": (
+        cfg.StrOpt("connection", secret=True, help="SQLAlchemy URL of the database."),
+        cfg.BoolOpt("sync_on_startup", help="Upgrade an older schema at start. SQLite: true."),
     ),
-)
+    "api": (
+        cfg.StrOpt(
+            "auth_strategy",
+            choices=("keystone", "noauth2", "tokens"),
+            deprecated_group="DEFAULT",
+            help="How clients prove their identity. noauth2 believes what the token says.",
+        ),
+    ),
+    "placement": (
+        cfg.BoolOpt(
+            "randomize_allocation_candidates",
+            default=False,
+            help="Candidates come in random order, and a limit picks at random.",
+        ),
+        cfg.IntOpt(
+            "max_allocation_candidates",
+            default=100_000,
+            min=-1,
+            help="How many candidates are looked for at most; -1: all there are.",
+        ),
+        cfg.StrOpt(
+            "allocation_candidates_generation_strategy",
+            default="breadth-first",
+            choices=("depth-first", "breadth-first"),
+            help="Under the maximum: all of one tree before the next, or one of each in turn.",
+        ),
+    ),
+}
 
 # Options of the reference that change nothing here: accepted, and named in the log when set.
 WITHOUT_EFFECT: dict[str, tuple[cfg.Opt, ...]] = {
@@ -195,19 +274,37 @@ WITHOUT_EFFECT: dict[str, tuple[cfg.Opt, ...]] = {
         cfg.StrOpt("slave_connection", secret=True),
         cfg.BoolOpt("connection_trace"),
     ),
-    "oslo_middleware": (
-        cfg.IntOpt("max_request_body_size"),
-        cfg.StrOpt("secure_proxy_ssl_header"),
-    ),
+    "oslo_middleware": (cfg.IntOpt("max_request_body_size"), cfg.StrOpt("secure_proxy_ssl_header")),
     "workarounds": (cfg.BoolOpt("optimize_for_wide_provider_trees"),),
     "DEFAULT": (cfg.StrOpt("tempdir"), cfg.StrOpt("pybasedir"), cfg.StrOpt("state_path")),
 }
 
-GROUPS: dict[str, tuple[cfg.Opt, ...]] = {
-    "placement_database": DATABASE,
-    "api": API,
-    "placement": PLACEMENT,
-    "cors": CORS,
-    "oslo_middleware": MIDDLEWARE,
-    "roost": (*ROOST, *NETWORK),
-}
+_KINDS = {bool: cfg.BoolOpt, int: cfg.IntOpt, float: cfg.FloatOpt, list: cfg.ListOpt}
+
+
+def _groups() -> Mapping[str, tuple[cfg.Opt, ...]]:
+    groups = dict(_COMBINED)
+    for values in (DatabaseOptions, Settings, CorsSettings, Limits, WatchSettings, NetworkSettings):
+        for name, declared in declared_options(values).items():
+            groups[declared.group] = (*groups.get(declared.group, ()), _in_oslo(name, declared))
+    return groups
+
+
+def _in_oslo(field_name: str, declared: DeclaredOption) -> cfg.Opt:
+    kind = _KINDS.get(type(declared.default), cfg.StrOpt)
+    bounds = {} if declared.minimum is None else {"min": declared.minimum}
+    name = declared.name or field_name
+    found: cfg.Opt = kind(name, default=declared.default, help=declared.meaning, **bounds)
+    return found
+
+
+GROUPS = _groups()
+
+
+def values_in_force(values: Any, conf: Any) -> dict[str, Any]:
+    """The fields of a dataclass that have options, with their values in a configuration."""
+    found = {}
+    for name, declared in declared_options(values).items():
+        given = conf[declared.group][declared.name or name]
+        found[name] = declared.read(declared.default if given is None else given)
+    return found

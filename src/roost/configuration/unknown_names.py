@@ -1,19 +1,26 @@
-"""Misspelt groups and options: each is named, with the known name that is nearest."""
+"""The known options, and misspelt ones: each is named, with the known name that is nearest."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
-from types import MappingProxyType
+from typing import Any
 
 from oslo_config import cfg
 
 from roost.configuration import options
 from roost.configuration.config_file import ConfigFile, read_config_file
-from roost.configuration.keystone_options import known_keystone_options
+from roost.configuration.keystone_options import (
+    GROUP,
+    register_keystone_options,
+    registered_keystone_options,
+)
+from roost.configuration.options import Settings
 from roost.model.text import nearest
 
 _DEFAULT = "DEFAULT"
@@ -38,49 +45,102 @@ _FOREIGN_GROUPS = frozenset(
         "ssl",
     }
 )
+_OF_KEYSTONE = f"OS_{GROUP.upper()}__"
 # The libraries whose options take effect; they publish them by entry points.
 _LIBRARIES = ("oslo.log", "oslo.policy")
 _VARIABLE = re.compile(r"OS_([A-Z0-9_]+?)__([A-Z0-9_]+)")
 # Other programs have such variables, too. Only a name near a group of Roost is a misspelling.
 _VARIABLE_LIKENESS = 0.8
 
-Known = Mapping[str, Mapping[str, cfg.Opt]]
+
+@dataclass(frozen=True, slots=True)
+class KnownOption:
+    """An option and its group."""
+
+    group: str
+    option: cfg.Opt
+
+    def __str__(self) -> str:
+        return f"[{self.group}]{self.option.dest}"
+
+    @property
+    def names(self) -> list[tuple[str, str]]:
+        """Group and name, and behind them the old ones that a file can still have."""
+        old = [
+            (each.group or self.group, (each.name or self.option.dest).replace("-", "_"))
+            for each in self.option.deprecated_opts
+        ]
+        return [(self.group, self.option.dest), *old]
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether the option changes anything in Roost."""
+        return self.option not in options.WITHOUT_EFFECT.get(self.group, ())
+
+    def is_in(self, conf: Any) -> bool:
+        """Whether this configuration has the option."""
+        if self.group == _DEFAULT:
+            return self.option.dest in conf
+        return self.group in conf and self.option.dest in conf[self.group]
+
+    def value(self, conf: Any) -> Any:
+        """The value in a configuration; `None` in one that does not have the option."""
+        if not self.is_in(conf):
+            return None
+        return (conf if self.group == _DEFAULT else conf[self.group])[self.option.dest]
 
 
-def unknown_names(files: Iterable[str], environment: Mapping[str, str]) -> list[str]:
+Known = Mapping[str, Mapping[str, KnownOption]]
+
+
+def unknown_names(settings: Settings, environment: Mapping[str, str] = os.environ) -> list[str]:
     """A sentence for each group or option that has no effect because of its name."""
-    read = [read_config_file(path) for path in files]
-    of_keystone = known_keystone_options(
-        {_normal(group) for file in read for group in file.groups},
-        [choice for file in read for choice in file.choices],
-        environment,
-    )
-    known = options_by_name(of_keystone)
-    found = [sentence for file in read for sentence in _of_file(file, known)]
+    files = [read_config_file(path) for path in settings.config_files]
+    groups = [_normal(group) for file in files for group in file.groups]
+    is_named = GROUP in groups or any(name.startswith(_OF_KEYSTONE) for name in environment)
+    known = options_by_name(_with_keystone(settings) if is_named else settings.oslo)
+    found = [sentence for file in files for sentence in _of_file(file, known)]
     return [*found, *_of_environment(environment, known)]
 
 
-def options_by_name(
-    further: Mapping[str, Sequence[cfg.Opt]] = MappingProxyType({}),
-) -> dict[str, dict[str, cfg.Opt]]:
+def _with_keystone(settings: Settings) -> Any:
+    """A configuration with the options of Keystone, even if another strategy is in force."""
+    if GROUP in settings.oslo:
+        return settings.oslo
+    conf = cfg.ConfigOpts()
+    conf(args=[], default_config_files=list(settings.config_files), default_config_dirs=[])
+    try:
+        register_keystone_options(conf)
+    except cfg.Error:
+        # Nothing uses the values of the group, so a wrong one is no error.
+        return settings.oslo
+    return conf
+
+
+def options_by_name(conf: Any = ()) -> dict[str, dict[str, KnownOption]]:
     """All options that take effect, by group and by each name they can have in a file."""
-    known: dict[str, dict[str, cfg.Opt]] = {}
-    for group, members in (*all_options(), *further.items()):
-        for option in members:
-            known.setdefault(group, {})[option.dest] = option
-            for old in option.deprecated_opts:
-                names = known.setdefault(old.group or group, {})
-                names.setdefault((old.name or option.dest).replace("-", "_"), option)
+    known: dict[str, dict[str, KnownOption]] = {}
+    for option in all_options(conf):
+        (own_group, own_name), *old_names = option.names
+        known.setdefault(own_group, {})[own_name] = option
+        for group, name in old_names:
+            known.setdefault(group, {}).setdefault(name, option)
     return known
 
 
-def all_options() -> Iterator[tuple[str, Sequence[cfg.Opt]]]:
-    """Each group with its options, those of the libraries included."""
-    yield from options.GROUPS.items()
-    yield from options.WITHOUT_EFFECT.items()
-    for list_options in _listings_of_libraries():
-        for group, members in list_options():
-            yield str(group or _DEFAULT), members
+def all_options(conf: Any = ()) -> list[KnownOption]:
+    """All options, those of the libraries included; of Keystone's, those in this configuration."""
+    groups: list[tuple[object, Sequence[cfg.Opt]]] = [
+        *options.GROUPS.items(),
+        *options.WITHOUT_EFFECT.items(),
+        *(pair for list_options in _listings_of_libraries() for pair in list_options()),
+        *registered_keystone_options(conf).items(),
+    ]
+    return [
+        KnownOption(str(group or _DEFAULT), option)
+        for group, members in groups
+        for option in members
+    ]
 
 
 @cache
@@ -113,7 +173,7 @@ def _of_file(file: ConfigFile, known: Known) -> Iterator[str]:
                 f"{file.path}: the option {name} in [{group}] is unknown and has no effect."
                 f"{_meant_option(name, members, known)}"
             )
-        elif times > 1 and not members[name].multi:
+        elif times > 1 and not members[name].option.multi:
             yield (
                 f"{file.path}: the option {name} in [{group}] is there {times} times. Only the "
                 "last one has an effect."
@@ -149,7 +209,7 @@ def _meant_group(group: str, known: Known) -> str:
     return f" Did you mean [{near}]?" if near else ""
 
 
-def _meant_option(name: str, members: Mapping[str, cfg.Opt], known: Known) -> str:
+def _meant_option(name: str, members: Mapping[str, KnownOption], known: Known) -> str:
     plain = name.lower().replace("-", "_")
     homes = [group for group, others in known.items() if plain in others]
     if homes and plain not in members:

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from roost.demo.drawings import SHARES
-from roost.demo.world import ProviderSpec
+from roost.demo.world import SHARES, ProviderSpec, read_data
 from roost.model.inventory import Inventory
 
 T = TypeVar("T")
 
+# What hosts and tenants are built from.
+CLOUD: Final = "cloud.toml"
 HOST_COUNT: Final = 100
 RACK_COUNT: Final = 4
 NODE_COUNT: Final = 2
@@ -35,7 +36,7 @@ class Device:
 
     resource_class: str
     amount: int
-    traits: tuple[str, ...]
+    traits: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,94 +49,8 @@ class Shape:
     huge_pages: int
     network_cards: int
     disk_gb: int
-    traits: tuple[str, ...] = ("STORAGE_DISK_SSD",)
-    devices: tuple[Device, ...] = ()
-
-
-_ACCELERATED = ("STORAGE_DISK_SSD", "COMPUTE_ACCELERATORS")
-
-STANDARD: Final = Shape(32, 16, 192 * 1024, 32, network_cards=1, disk_gb=1800)
-MEMORY: Final = Shape(
-    48, 0, 768 * 1024, 128, network_cards=1, disk_gb=7200, traits=("STORAGE_DISK_HDD",)
-)
-NETWORK: Final = Shape(4, 28, 64 * 1024, 96, network_cards=2, disk_gb=900)
-PASSTHROUGH: Final = Shape(
-    8,
-    24,
-    256 * 1024,
-    64,
-    network_cards=1,
-    disk_gb=3600,
-    traits=_ACCELERATED,
-    devices=4 * (Device("PGPU", 1, ("CUSTOM_GPU_A100", "OWNER_CYBORG")),),
-)
-VIRTUAL_GPU: Final = Shape(
-    40,
-    8,
-    256 * 1024,
-    0,
-    network_cards=1,
-    disk_gb=3600,
-    traits=_ACCELERATED,
-    devices=(
-        Device("VGPU", 8, ("CUSTOM_GPU_A40", "OWNER_NOVA")),
-        Device("VGPU", 16, ("CUSTOM_GPU_L4", "OWNER_NOVA")),
-    ),
-)
-FPGA: Final = Shape(
-    16,
-    16,
-    128 * 1024,
-    32,
-    network_cards=1,
-    disk_gb=1800,
-    traits=_ACCELERATED,
-    devices=(
-        Device("FPGA", 1, ("CUSTOM_FPGA_CRYPTO", "OWNER_CYBORG")),
-        Device("FPGA", 1, ("CUSTOM_FPGA_VIDEO", "OWNER_CYBORG")),
-    ),
-)
-
-# Twenty hosts in a row; the next twenty are the same again.
-_ROW: Final = (
-    *(STANDARD, STANDARD, NETWORK, MEMORY, STANDARD),
-    *(PASSTHROUGH, NETWORK, STANDARD, VIRTUAL_GPU, STANDARD),
-    *(STANDARD, MEMORY, NETWORK, STANDARD, FPGA),
-    *(VIRTUAL_GPU, STANDARD, NETWORK, PASSTHROUGH, MEMORY),
-)
-
-_HOST_TRAITS = (
-    "COMPUTE_NODE",
-    "COMPUTE_IMAGE_TYPE_QCOW2",
-    "COMPUTE_IMAGE_TYPE_RAW",
-    "COMPUTE_NET_ATTACH_INTERFACE",
-    "COMPUTE_VOLUME_ATTACH",
-    "COMPUTE_VOLUME_EXTEND",
-)
-_NEWER_HOST_TRAITS = (
-    "COMPUTE_VOLUME_MULTI_ATTACH",
-    "COMPUTE_SECURITY_TPM_2_0",
-    "COMPUTE_SECURITY_UEFI_SECURE_BOOT",
-)
-
-_COMMON_CPU = tuple(
-    f"HW_CPU_X86_{feature}" for feature in ("SSE42", "AESNI", "AVX", "AVX2", "BMI2", "FMA3")
-)
-_OLDER_INTEL = (*_COMMON_CPU, "HW_CPU_X86_VMX")
-_INTEL = (
-    *_OLDER_INTEL,
-    "HW_CPU_X86_SHA",
-    *(f"HW_CPU_X86_AVX512{feature}" for feature in ("F", "BW", "CD", "DQ", "VL", "VNNI")),
-)
-_AMD = (*_COMMON_CPU, "HW_CPU_X86_SHA", "HW_CPU_X86_SVM")
-
-# The first rack is the oldest one.
-_RACK_CPUS = (
-    (_OLDER_INTEL, _OLDER_INTEL, _OLDER_INTEL, _AMD),
-    (_OLDER_INTEL, _INTEL, _AMD, _AMD),
-    (_INTEL, _INTEL, _AMD),
-    (_INTEL, _INTEL, _INTEL, _AMD),
-)
+    traits: Sequence[str]
+    devices: Sequence[Device] = ()
 
 
 class Dice:
@@ -197,6 +112,7 @@ def pool_name(rack: int) -> str:
 def build_hosts() -> tuple[ProviderSpec, ...]:
     """All providers: the pools, then host by host."""
     dice = Dice(_SEED)
+    racks = read_data(CLOUD)["racks"]
     pools = [
         ProviderSpec(
             pool_name(rack),
@@ -209,20 +125,27 @@ def build_hosts() -> tuple[ProviderSpec, ...]:
     hosts = [
         provider
         for number in range(HOST_COUNT)
-        for provider in _host(number, dice.pick(_RACK_CPUS[rack_of(number) - 1]))
+        for provider in _host(number, dice.pick(racks[rack_of(number) - 1]))
     ]
     return (*pools, *hosts)
 
 
-def _host(number: int, cpu: tuple[str, ...]) -> Iterator[ProviderSpec]:
+def _shape(name: str) -> Shape:
+    drawn = read_data(CLOUD)["shapes"][name]
+    return Shape(**{**drawn, "devices": [Device(**device) for device in drawn.get("devices", ())]})
+
+
+def _host(number: int, cpu: str) -> Iterator[ProviderSpec]:
+    data = read_data(CLOUD)
     name, rack = host_name(number), rack_of(number)
-    shape = _ROW[number % len(_ROW)]
-    newer = () if cpu == _OLDER_INTEL else _NEWER_HOST_TRAITS
+    shape = _shape(data["row"][number % len(data["row"])])
+    traits = data["host-traits"]
+    newer = () if cpu == "older-intel" else traits["newer"]
     disabled = ("COMPUTE_STATUS_DISABLED",) if number in _DISABLED else ()
     yield ProviderSpec(
         name,
         inventories=(_inventory("DISK_GB", shape.disk_gb, reserved=50),),
-        traits=(*_HOST_TRAITS, *newer, *shape.traits, *disabled),
+        traits=(*traits["all"], *newer, *shape.traits, *disabled),
         aggregates=(rack_name(rack), zone_of(rack)),
     )
     for node in range(NODE_COUNT):
@@ -230,7 +153,7 @@ def _host(number: int, cpu: tuple[str, ...]) -> Iterator[ProviderSpec]:
             node_name(name, node),
             name,
             inventories=tuple(_node_inventories(shape, _SWITCH_CPUS.get((number, node), 0))),
-            traits=("HW_NUMA_ROOT", *cpu),
+            traits=("HW_NUMA_ROOT", *(f"HW_CPU_X86_{one}" for one in data["cpus"][cpu])),
         )
         yield from _network_functions(name, node, shape, zone_of(rack))
         yield from _devices(name, node, shape)
@@ -273,7 +196,7 @@ def _devices(host: str, node: int, shape: Shape) -> Iterator[ProviderSpec]:
             _pci_name(host, node, slot, 0),
             node_name(host, node),
             inventories=(_inventory(device.resource_class, device.amount),),
-            traits=device.traits,
+            traits=tuple(device.traits),
         )
 
 

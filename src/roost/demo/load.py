@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.progress import Progress
 
-from roost.demo.drawings import DRAWINGS
+from roost.demo.drawings import drawings
 from roost.demo.hosts import build_hosts
 from roost.demo.tenants import build_tenants
 from roost.demo.world import ConsumerSpec, ProviderSpec, World
 from roost.model.consumers import Claim
 from roost.model.identifiers import is_custom
-from roost.service.aggregates import replace_aggregates
-from roost.service.claims import claim_for_several
-from roost.service.inventories import replace_inventories
-from roost.service.providers import create_provider
-from roost.service.resource_classes import ensure_resource_class
-from roost.service.traits import ensure_trait, replace_provider_traits
+from roost.service.tables.aggregates import replace_aggregates
+from roost.service.tables.claims import claim_for_several
+from roost.service.tables.inventories import replace_inventories
+from roost.service.tables.providers import create_provider
+from roost.service.tables.resource_classes import ensure_resource_class
+from roost.service.tables.traits import ensure_trait, replace_provider_traits
 from roost.store.database import Database
 from roost.store.rows.providers import any_exists
 from roost.store.rows.vocabulary import lock_resource_class
@@ -52,7 +52,7 @@ def load_demo(database: Database, worlds: Sequence[World] | None = None) -> Demo
     """
     worlds = demo_worlds() if worlds is None else worlds
     with _progress(sum(len(world.providers) for world in worlds)) as show_progress:
-        return database.transact(_load_if_empty, worlds, show_progress)
+        return database.write(_load_if_empty, worlds, show_progress)
 
 
 def demo_worlds() -> tuple[World, ...]:
@@ -65,7 +65,7 @@ def demo_worlds() -> tuple[World, ...]:
         build_tenants(hosts),
         prefixed=False,
     )
-    return (*DRAWINGS, cloud)
+    return (*drawings().values(), cloud)
 
 
 def load_worlds(

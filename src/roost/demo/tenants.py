@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from roost.demo.hosts import (
+    CLOUD,
     HOST_COUNT,
-    HUGE_PAGES,
     NODE_COUNT,
     Dice,
     host_name,
@@ -17,7 +17,7 @@ from roost.demo.hosts import (
     pool_name,
     rack_of,
 )
-from roost.demo.world import ConsumerSpec, ProviderSpec
+from roost.demo.world import ConsumerSpec, ProviderSpec, read_data
 from roost.model.inventory import Inventory
 
 INSTANCE_COUNT: Final = 140
@@ -37,33 +37,6 @@ class Flavor:
     disk_gb: int
     device: Mapping[str, int] = field(default_factory=dict)
     shared_disk: bool = False
-
-
-# More bandwidth than the inward cards can carry.
-_PORT = {
-    "SRIOV_NET_VF": 2,
-    "NET_BW_EGR_KILOBIT_PER_SEC": 40_000_000,
-    "NET_BW_IGR_KILOBIT_PER_SEC": 40_000_000,
-}
-_SMALL = Flavor({"VCPU": 4, "MEMORY_MB": 8_192}, disk_gb=40)
-_LARGE = Flavor({"VCPU": 24, "MEMORY_MB": 65_536}, disk_gb=200)
-_DATABASE = Flavor({"VCPU": 32, "MEMORY_MB": 131_072}, disk_gb=2_000, shared_disk=True)
-_PINNED = Flavor({"PCPU": 12, "MEMORY_MB": 49_152}, disk_gb=100)
-_ROUTER = Flavor({"PCPU": 10, HUGE_PAGES: 24}, disk_gb=20, device=_PORT)
-_TRAINING = Flavor({"PCPU": 6, "MEMORY_MB": 61_440}, disk_gb=500, device={"PGPU": 1})
-_DESKTOP = Flavor({"VCPU": 8, "MEMORY_MB": 16_384}, disk_gb=80, device={"VGPU": 2})
-_ENCODING = Flavor({"PCPU": 4, "MEMORY_MB": 16_384}, disk_gb=100, device={"FPGA": 1})
-
-# Project, its users, and the flavors it takes, each as often as it is listed.
-_PROJECTS: Final = (
-    ("demo-shop", ("demo-ada", "demo-grace"), (_SMALL, _SMALL, _LARGE, _DATABASE)),
-    ("demo-telecom", ("demo-hedy",), (_ROUTER, _ROUTER, _PINNED)),
-    (
-        "demo-research",
-        ("demo-emmy", "demo-lise"),
-        (_TRAINING, _TRAINING, _DESKTOP, _ENCODING, _PINNED),
-    ),
-)
 
 
 class HostUsage:
@@ -118,14 +91,17 @@ class HostUsage:
 def build_tenants(providers: Iterable[ProviderSpec]) -> tuple[ConsumerSpec, ...]:
     """All consumers of these hosts; together they never hold more than there is."""
     dice = Dice(_SEED)
+    data = read_data(CLOUD)
+    projects = data["projects"]
     usage = HostUsage(providers)
     instances, migrations = [], []
     for number in range(INSTANCE_COUNT):
-        project, users, flavors = _PROJECTS[number % len(_PROJECTS)]
-        flavor, user = dice.pick(flavors), dice.pick(users)
+        project = projects[number % len(projects)]
+        flavor = Flavor(**data["flavors"][dice.pick(project["flavors"])])
+        user = dice.pick(project["users"])
         host, allocations = _find_host(flavor, usage, dice)
         instance = ConsumerSpec(
-            f"demo-instance-{number:03}", "INSTANCE", project, user, allocations
+            f"demo-instance-{number:03}", "INSTANCE", project["name"], user, allocations
         )
         instances.append(instance)
         if number % (INSTANCE_COUNT // MIGRATION_COUNT) == 0:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
 from uuid import UUID, uuid5
 
 from roost.model.inventory import Inventory
@@ -18,8 +21,15 @@ NEARLY_FITS: Final = (
     "&resources_port=SRIOV_NET_VF:4&required_port=CUSTOM_PHYSNET_NORTH"
     "&group_policy=none&same_subtree=_cpu,_port"
 )
+SHARES: Final = "MISC_SHARES_VIA_AGGREGATE"
 # Fixed, so that every uuid of the demo cloud can be printed in documentation.
 NAMESPACE: Final = UUID("3c589151-986c-5f2c-869a-ebccd6a57607")
+
+
+@cache
+def read_data(name: str) -> Mapping[str, Any]:
+    """The data in a file beside this module. A process reads it when it first asks."""
+    return tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
 
 
 def demo_uuid(name: str) -> str:
@@ -29,15 +39,6 @@ def demo_uuid(name: str) -> str:
     'f8111404-40bd-5e9a-b3b0-82147670b90a'
     """
     return str(uuid5(NAMESPACE, name))
-
-
-def totals(**amounts: int) -> tuple[Inventory, ...]:
-    """Inventories of which a drawing tells the total only.
-
-    >>> [inventory.total for inventory in totals(VCPU=8, MEMORY_MB=1024)]
-    [8, 1024]
-    """
-    return tuple(Inventory(name, total) for name, total in amounts.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,9 +47,9 @@ class StageTimes:
         self.seconds[target] += seconds
 
     def by_name(self) -> dict[str, float]:
-        """The seconds of the stages that the request passed."""
+        """The seconds of the stages that the request passed, to the microsecond."""
         return {
-            name: seconds
+            name: round(seconds, 6)
             for name, seconds in zip(STAGE_NAMES, self.seconds, strict=True)
             if seconds > 0
         }

@@ -10,25 +10,13 @@ An amount fits if it is within the room and keeps the units.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, overload
+from typing import Any, TypeAlias
+
+# A number, or a column of numbers: arithmetic and comparison go value by value.
+Numbers: TypeAlias = Any
 
 
-class Column(Protocol):
-    """An array of numbers; arithmetic and comparison go value by value."""
-
-    def __add__(self, other: Any, /) -> Any: ...
-    def __sub__(self, other: Any, /) -> Any: ...
-    def __mul__(self, other: Any, /) -> Any: ...
-    def __rmod__(self, other: Any, /) -> Any: ...
-    def __le__(self, other: Any, /) -> Any: ...
-    def __ge__(self, other: Any, /) -> Any: ...
-
-
-@overload
-def exact_capacity(total: int, reserved: int, allocation_ratio: float) -> float: ...
-@overload
-def exact_capacity(total: Column, reserved: Column, allocation_ratio: Column) -> Any: ...
-def exact_capacity(total: Any, reserved: Any, allocation_ratio: Any) -> Any:
+def exact_capacity(total: Numbers, reserved: Numbers, allocation_ratio: Numbers) -> Numbers:
     """How much all consumers together can hold.
 
     The API shows this number cut to its integer part. Amounts are whole numbers, so they fit into
@@ -40,11 +28,7 @@ def exact_capacity(total: Any, reserved: Any, allocation_ratio: Any) -> Any:
     return (total - reserved) * allocation_ratio
 
 
-@overload
-def remaining(capacity: float, used: int) -> float: ...
-@overload
-def remaining(capacity: Column, used: Column) -> Any: ...
-def remaining(capacity: Any, used: Any) -> Any:
+def remaining(capacity: Numbers, used: Numbers) -> Numbers:
     """How much is left; below zero where consumers hold more than the capacity.
 
     >>> remaining(capacity=13.5, used=12)
@@ -53,11 +37,7 @@ def remaining(capacity: Any, used: Any) -> Any:
     return capacity - used
 
 
-@overload
-def fits(amount: int, capacity: float, used: int) -> bool: ...
-@overload
-def fits(amount: int, capacity: Column, used: Column) -> Any: ...
-def fits(amount: int, capacity: Any, used: Any) -> Any:
+def fits(amount: int, capacity: Numbers, used: Numbers) -> Numbers:
     """Whether one more allocation of this amount stays within the capacity.
 
     >>> fits(1, capacity=13.5, used=12), fits(2, capacity=13.5, used=12)
@@ -66,11 +46,7 @@ def fits(amount: int, capacity: Any, used: Any) -> Any:
     return is_within(amount, remaining(capacity, used))
 
 
-@overload
-def keeps_units(amount: int, min_unit: int, step_size: int) -> bool: ...
-@overload
-def keeps_units(amount: int, min_unit: Column, step_size: Column) -> Any: ...
-def keeps_units(amount: int, min_unit: Any, step_size: Any) -> Any:
+def keeps_units(amount: int, min_unit: Numbers, step_size: Numbers) -> Numbers:
     """Whether the amount is at least the min_unit, and a multiple of the step_size.
 
     >>> keeps_units(25, min_unit=10, step_size=10), keeps_units(30, min_unit=10, step_size=10)
@@ -79,11 +55,7 @@ def keeps_units(amount: int, min_unit: Any, step_size: Any) -> Any:
     return (min_unit <= amount) & (amount % step_size == 0)
 
 
-@overload
-def takes_any_unit(min_unit: int, step_size: int) -> bool: ...
-@overload
-def takes_any_unit(min_unit: Column, step_size: Column) -> Any: ...
-def takes_any_unit(min_unit: Any, step_size: Any) -> Any:
+def takes_any_unit(min_unit: Numbers, step_size: Numbers) -> Numbers:
     """Whether every amount keeps the units, as usual: then only room decides.
 
     >>> takes_any_unit(min_unit=1, step_size=1), takes_any_unit(min_unit=1, step_size=2)
@@ -101,15 +73,12 @@ def is_allowed(amount: int, min_unit: int, max_unit: int, step_size: int) -> boo
     return amount <= max_unit and keeps_units(amount, min_unit, step_size)
 
 
-@overload
-def room_of(capacity: float, used: int, max_unit: int) -> float: ...
-@overload
 def room_of(
-    capacity: Column, used: Column, max_unit: Column, smaller: Callable[[Any, Any], Any]
-) -> Any: ...
-def room_of(
-    capacity: Any, used: Any, max_unit: Any, smaller: Callable[[Any, Any], Any] = min
-) -> Any:
+    capacity: Numbers,
+    used: Numbers,
+    max_unit: Numbers,
+    smaller: Callable[[Numbers, Numbers], Numbers] = min,
+) -> Numbers:
     """The largest amount of one more allocation; below zero where more than the capacity is used.
 
     `smaller` chooses between two numbers, or value by value between two columns.
@@ -120,7 +89,7 @@ def room_of(
     return smaller(remaining(capacity, used), max_unit)
 
 
-def is_within(amount: int, room: Any) -> Any:
+def is_within(amount: int, room: Numbers) -> Numbers:
     """Whether one more allocation of this amount stays within the room.
 
     >>> is_within(8, room=8), is_within(9, room=8)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 UNKNOWN_CONSUMER_TYPE = "unknown"
 ALL_CONSUMER_TYPES = "all"
@@ -64,6 +64,50 @@ class Claim:
     user: str
     generation: int | AnyGeneration | None = ANY_GENERATION
     consumer_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """A consumer without what it holds: its owner, its type and its age."""
+
+    uuid: str
+    consumer_type: str | None
+    project: str
+    user: str
+    generation: int
+    # `None` if another service wrote the row without times.
+    created_at: datetime | None
+    updated_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerHolding:
+    """What a consumer holds from one provider."""
+
+    provider_uuid: str
+    provider_name: str
+    root_uuid: str
+    root_name: str
+    resources: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerFilter:
+    """Which consumers a list has: those that meet all conditions that are not `None`."""
+
+    consumer_type: str | None = None
+    project: str | None = None
+    user: str | None = None
+    # It holds something from one of these providers.
+    provider_ids: Collection[int] | None = None
+    created_before: datetime | None = None
+
+
+class SizeMark(NamedTuple):
+    """The place of a consumer in a list by size: its size in millionths, and its uuid."""
+
+    size: int
+    consumer: str
 
 
 @dataclass(frozen=True, slots=True)

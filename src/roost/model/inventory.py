@@ -32,7 +32,8 @@ class Inventory:
         >>> Inventory("VCPU", total=10, reserved=1, allocation_ratio=1.5).capacity
         13.5
         """
-        return exact_capacity(self.total, self.reserved, self.allocation_ratio)
+        capacity: float = exact_capacity(self.total, self.reserved, self.allocation_ratio)
+        return capacity
 
     def allows(self, amount: int) -> bool:
         """Whether a single allocation may have this amount, whatever remains.
@@ -48,7 +49,7 @@ class Inventory:
         >>> Inventory("DISK_GB", total=100).fits(25, used=80)
         False
         """
-        return fits(amount, self.capacity, used)
+        return bool(fits(amount, self.capacity, used))
 
 
 DEFAULTS = {

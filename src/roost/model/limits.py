@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 
+from roost.model.declared_options import option
 
-def _limit(default: int, meaning: str, minimum: int = 1) -> int:
-    """A limit with its default, what its option says of it, and its smallest value."""
-    limit: int = field(default=default, metadata={"meaning": meaning, "minimum": minimum})
-    return limit
+_limit = partial(option, minimum=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +18,10 @@ class Limits:
     """
 
     max_body_bytes: int = _limit(
-        16 * 1024 * 1024, "The largest body of a request; more is answered with 413.", 1024
+        16 * 1024 * 1024, "The largest body of a request; more is answered with 413.", minimum=1024
     )
     max_header_bytes: int = _limit(
-        64 * 1024, "The largest address and headers; more is answered with 431.", 1024
+        64 * 1024, "The largest address and headers; more is answered with 431.", minimum=1024
     )
     # Nova sends one group for the flavor, and one or two for each numbered group, port and device:
     # some dozens for the largest server.
@@ -31,7 +30,7 @@ class Limits:
     )
     # The largest server needs some hundred.
     max_query_parameters: int = _limit(
-        4000, "Parameters of a query string; more is answered with 400.", 100
+        4000, "Parameters of a query string; more is answered with 400.", minimum=100
     )
     # Usual searches need milliseconds, and packings that look endless are given up after two
     # seconds. So only enormous answers reach it.
@@ -45,26 +44,28 @@ class Limits:
         10_000,
         "Aggregates, traits or inventories that one request gives to a provider, and inventories "
         "of one reshape; more is answered with 400.",
-        1000,
+        minimum=1000,
     )
     # One allocation for each provider and class; an emptied consumer is one. Nova claims for two
     # consumers at most, and reshapes the servers of one host.
     max_allocations: int = _limit(
         10_000,
         "Allocations that one request writes, for all its consumers; more is answered with 400.",
-        1000,
+        minimum=1000,
     )
     max_connections: int = _limit(
         10_000, "Connections of a worker; one more replaces the longest idle one."
     )
     max_bodies_bytes: int = _limit(
-        64 * 1024 * 1024, "All large bodies in a worker; one more is answered with 503.", 1024
+        64 * 1024 * 1024,
+        "All large bodies in a worker; one more is answered with 503.",
+        minimum=1024,
     )
     max_unread_bytes: int = _limit(
         256 * 1024 * 1024,
         "All answers that clients of a worker have not read; beyond it, the slowest client is "
         "disconnected.",
-        1024,
+        minimum=1024,
     )
     # From a new connection, or the first byte of a request, to the end of the headers.
     header_seconds: int = _limit(10, "Time for the headers of a request to come.")
@@ -74,5 +75,5 @@ class Limits:
     unread_seconds: int = _limit(30, "Time for a client to read something of its answer.")
     # `/readyz` tells proxies to ask another server.
     drain_seconds: int = _limit(
-        0, "Time after SIGTERM in which `roost serve` answers on, and /readyz says 503.", 0
+        0, "Time after SIGTERM in which `roost serve` answers on, and /readyz says 503.", minimum=0
     )

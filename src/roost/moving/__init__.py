@@ -4,3 +4,14 @@
 `exported_values.py` checks rows by the rules of `store/checks/row_rules.py`.
 `exporting.py` writes an export, `importing.py` writes it into a database and verifies it.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+# How a long work tells its progress: the number of things in all, and how many were done since.
+Advance = Callable[[int, int], None]
+
+
+def silent(_total: int, _done: int) -> None:
+    """Tell no progress."""

@@ -6,7 +6,7 @@ that of the copy, because the API tells neither.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Any
 
 import os_resource_classes
@@ -14,31 +14,28 @@ import os_resource_classes
 from roost.client.placement import ProviderBody
 from roost.client.survey import SurveyFailed
 from roost.model.identifiers import is_custom
-from roost.moving.export_format import header_line, line_of, new_digests, table_line, trailer_line
+from roost.moving.export_format import export_lines, new_digests
 from roost.moving.server_copy import CopiedServer
 from roost.moving.survey_file import SurveyFile
+from roost.store.rows.inventories import AMOUNTS
 from roost.store.rows.vocabulary import FIRST_CUSTOM_CLASS_ID
 from roost.store.tables import utc_now
-from roost.store.transfer.layout import LAYOUT
+from roost.store.transfer import LAYOUT, TransferTable
 
 CopyRows = Iterator[dict[str, Any]]
-_INVENTORY = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
 
 
 def write_copy(copied: CopiedServer, file: SurveyFile, export: IO[bytes]) -> None:
     """Write an export with the rows of the copied server."""
     rows = _CopiedRows(copied, file)
     counts = {part.name: sum(1 for _ in rows.of(part.name)) for part in LAYOUT}
-    export.write(header_line(counts))
-    digests = new_digests()
     now = utc_now()
-    for part in LAYOUT:
-        export.write(table_line(part.name))
+
+    def pages_of(part: TransferTable) -> Iterator[Sequence[Any]]:
         for row in rows.of(part.name):
-            line = line_of([{"created_at": now, **row}.get(name) for name in part.columns])
-            digests[part.name].add(line)
-            export.write(line)
-    export.write(trailer_line(digests))
+            yield [[{"created_at": now, **row}.get(name) for name in part.columns]]
+
+    export.writelines(export_lines(counts, new_digests(), pages_of))
 
 
 class _CopiedRows:
@@ -115,7 +112,7 @@ class _CopiedRows:
                     "id": id_,
                     "resource_provider_id": provider_id,
                     "resource_class_id": self._classes[name],
-                    **{field: fields[field] for field in _INVENTORY},
+                    **{field: fields[field] for field in AMOUNTS},
                     "allocation_ratio": float(fields["allocation_ratio"]),
                 }
 

@@ -21,8 +21,8 @@ import orjson
 from roost.model.errors import OperatorError
 from roost.moving.export_format import ExportUnusable, line_of, new_digests, read_header
 from roost.moving.exported_values import RowChecks
-from roost.store.transfer.layout import LAYOUT, TransferTable
-from roost.store.transfer.progress_mark import ProgressMark
+from roost.store.meta import ProgressMark
+from roost.store.transfer import LAYOUT, TransferTable
 
 
 class ReceiverGone(OperatorError):

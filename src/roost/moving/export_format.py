@@ -7,7 +7,7 @@ last line is the trailer. Two equal databases have equal exports, byte for byte.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ import orjson
 
 from roost.model.errors import OperatorError
 from roost.store.migrations.histories import PLACEMENT
-from roost.store.transfer.layout import LAYOUT
+from roost.store.transfer import LAYOUT, TransferTable
 
 FORMAT = "roost-export"
 VERSION = 1
@@ -30,7 +30,7 @@ def line_of(value: Any) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def header_line(counts: Mapping[str, int]) -> bytes:
+def _header_line(counts: Mapping[str, int]) -> bytes:
     """The first line: the format, the schema, and the number of rows of each table."""
     return line_of(
         {
@@ -42,11 +42,6 @@ def header_line(counts: Mapping[str, int]) -> bytes:
             },
         }
     )
-
-
-def table_line(name: str) -> bytes:
-    """The line before the rows of a table."""
-    return line_of({"table": name})
 
 
 def read_header(line: bytes) -> dict[str, int]:
@@ -87,6 +82,12 @@ class TableDigest:
         self.rows += rows
         self._sha.update(line)
 
+    def add_rows(self, rows: Sequence[Any]) -> bytes:
+        """Add these rows; their lines."""
+        lines = b"".join(line_of(tuple(row)) for row in rows)
+        self.add(lines, len(rows))
+        return lines
+
     @property
     def sha256(self) -> str:
         """The SHA-256 of all lines so far."""
@@ -100,6 +101,24 @@ class TableDigest:
 def trailer_line(digests: Mapping[str, TableDigest]) -> bytes:
     """The last line: the number and the SHA-256 of the rows of each table."""
     return line_of({"end": {name: digest.plain() for name, digest in digests.items()}})
+
+
+def export_lines(
+    counts: Mapping[str, int],
+    digests: Mapping[str, TableDigest],
+    pages_of: Callable[[TransferTable], Iterable[Sequence[Any]]],
+) -> Iterator[bytes]:
+    """All lines of an export, some at a time; each table has its rows in pages.
+
+    After the last line, the digests are those of the rows.
+    """
+    yield _header_line(counts)
+    for part in LAYOUT:
+        # The line before the rows of a table.
+        yield line_of({"table": part.name})
+        for page in pages_of(part):
+            yield digests[part.name].add_rows(page)
+    yield trailer_line(digests)
 
 
 def new_digests() -> dict[str, TableDigest]:

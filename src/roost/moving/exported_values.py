@@ -27,7 +27,7 @@ from roost.store.checks.row_rules import (
     unique_keys,
 )
 from roost.store.tables import inventories, resource_classes, resource_providers
-from roost.store.transfer.layout import TransferTable
+from roost.store.transfer import TransferTable
 
 _SHOWN_LENGTH = 60
 _NAME = re.compile(NAME_PATTERN)

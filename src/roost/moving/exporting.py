@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import IO
+from collections.abc import Iterator, Sequence
+from typing import IO, Any
 
 from sqlalchemy import Connection
 
-from roost.moving.advance import Advance, silent
+from roost.moving import Advance, silent
 from roost.moving.export_files import explaining_writes
-from roost.moving.export_format import (
-    TableDigest,
-    header_line,
-    line_of,
-    new_digests,
-    table_line,
-    trailer_line,
-)
+from roost.moving.export_format import TableDigest, export_lines, new_digests
 from roost.store.connections.driver_errors import shown_url
 from roost.store.connections.errors import SYNC_COMMAND, DatabaseUnusable
 from roost.store.database import Database
+from roost.store.dialect import dialect_of
+from roost.store.meta import read_mark
 from roost.store.migrations.schema import inspect_schema
-from roost.store.transfer.layout import LAYOUT, TransferTable
-from roost.store.transfer.progress_mark import read_mark
-from roost.store.transfer.reading import count_rows, keep_snapshot, read_pages
+from roost.store.transfer import TransferTable, count_rows, read_pages
 
 
 def require_exportable(database: Database) -> None:
@@ -74,40 +67,24 @@ def write_export(
 
 
 def _write(connection: Connection, file: IO[bytes], advance: Advance) -> dict[str, TableDigest]:
-    keep_snapshot(connection)
-    counts = count_rows(connection)
+    dialect_of(connection).keep_snapshot(connection)
+    counts, digests = count_rows(connection), new_digests()
     total = sum(counts.values())
-    _put(file, header_line(counts))
-    digests = new_digests()
-    for part in LAYOUT:
-        _put(file, table_line(part.name))
-        _write_table(connection, part, file, digests[part.name], lambda rows: advance(total, rows))
-    _put(file, trailer_line(digests))
+
+    def pages_of(part: TransferTable) -> Iterator[Sequence[Any]]:
+        for page in read_pages(connection, part):
+            yield page
+            advance(total, len(page))
+
+    for lines in export_lines(counts, digests, pages_of):
+        with explaining_writes():
+            file.write(lines)
     return digests
-
-
-def _put(file: IO[bytes], lines: bytes) -> None:
-    with explaining_writes():
-        file.write(lines)
-
-
-def _write_table(
-    connection: Connection,
-    part: TransferTable,
-    file: IO[bytes],
-    digest: TableDigest,
-    advance: Callable[[int], None],
-) -> None:
-    for page in read_pages(connection, part):
-        lines = b"".join(line_of(tuple(row)) for row in page)
-        _put(file, lines)
-        digest.add(lines, len(page))
-        advance(len(page))
 
 
 def table_digest(connection: Connection, part: TransferTable) -> TableDigest:
     """The number and the SHA-256 of the rows that a table has."""
     digest = TableDigest()
     for page in read_pages(connection, part):
-        digest.add(b"".join(line_of(tuple(row)) for row in page), len(page))
+        digest.add_rows(page)
     return digest

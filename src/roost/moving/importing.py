@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from roost.moving.advance import Advance, silent
+from roost.moving import Advance, silent
 from roost.moving.export_files import ExportedRow, ExportReader, another_export
 from roost.moving.export_format import TableDigest, line_of, new_digests
 from roost.moving.exporting import table_digest
@@ -19,20 +19,21 @@ from roost.store.connections.driver_errors import known_advice, reason, shown_ur
 from roost.store.connections.errors import Contention, DatabaseUnusable
 from roost.store.database import Database
 from roost.store.dialect import dialect_of
-from roost.store.journal.epochs import renew_epoch
-from roost.store.migrations.schema import SchemaState, inspect_schema, sync_schema
-from roost.store.tables import resource_providers
-from roost.store.transfer.layout import LAYOUT, TransferTable
-from roost.store.transfer.progress_mark import (
+from roost.store.meta import (
     ProgressMark,
     move_mark,
     read_mark,
     remove_mark,
+    renew_epoch,
     set_mark,
     stored_mark,
 )
-from roost.store.transfer.writing import (
+from roost.store.migrations.schema import SchemaState, inspect_schema, sync_schema
+from roost.store.tables import resource_providers
+from roost.store.transfer import (
+    LAYOUT,
     Ancestry,
+    TransferTable,
     delete_standard_names,
     insert_batch,
     occupied_tables,
@@ -99,7 +100,7 @@ def import_export(database: Database, file: IO[bytes], advance: Advance = silent
     importer = _Importer(database, reader, mark)
     importer.run(advance)
     database.snapshot(_verify, importer.expected, shown_url(database.url))
-    database.write(_finish)
+    database.write_at_once(_finish)
     return ImportSummary(
         reader.digests,
         mark.lines if mark else 0,
@@ -136,7 +137,7 @@ class _Importer:
         total = sum(self._reader.counts.values())
         written = self._mark.lines if self._mark else 0
         if self._mark is None:
-            self._database.write(_begin)
+            self._database.write_at_once(_begin)
         elif written:
             self._reader.expect(self._mark)
         part, rows, skipped = LAYOUT[0], list[list[Any]](), 0
@@ -161,7 +162,7 @@ class _Importer:
         advance(total, len(rows) + skipped)
         # Repeating it is harmless.
         with self._explaining(_PROVIDERS):
-            self._database.write(set_ancestries, self._ancestries)
+            self._database.write_at_once(set_ancestries, self._ancestries)
 
     def _held(self, row: ExportedRow) -> list[Any]:
         """The row as the database can hold it."""
@@ -196,7 +197,7 @@ class _Importer:
 
     def _write(self, part: TransferTable, rows: list[list[Any]], position: ProgressMark) -> None:
         with self._explaining(part):
-            self._database.write(_write_batch, part, rows, self._position, position)
+            self._database.write_at_once(_write_batch, part, rows, self._position, position)
         self._position = position
 
     @contextmanager

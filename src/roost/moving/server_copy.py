@@ -16,7 +16,7 @@ from roost.client.parallel import in_order
 from roost.client.placement import ProviderBody
 from roost.client.placement.answers import PROVIDER_FIELDS
 from roost.client.survey import Survey, SurveyFailed
-from roost.moving.advance import Advance, silent
+from roost.moving import Advance, silent
 from roost.moving.survey_file import SurveyFile
 
 ROUNDS_MAX = 20
@@ -62,7 +62,7 @@ class _Copying:
         self._doubt_earlier_run()
         for number in range(ROUNDS_MAX):
             self._copied.rounds = number + 1
-            listed = self._survey.providers()
+            listed = self._survey.server.providers()
             changed = self._changed(listed)
             if number:
                 self._copied.read_again += len(changed)
@@ -71,7 +71,7 @@ class _Copying:
             if not changed and not dirty and self._names_are_known(listed):
                 dirty = self._wrong_projects()
                 # A claim may hide a release in the sums, but changes a generation.
-                if not dirty and _as_set(self._survey.providers()) == _as_set(listed):
+                if not dirty and _as_set(self._survey.server.providers()) == _as_set(listed):
                     self._copied.providers = listed
                     return self._copied
             self._file.forget_providers(dirty)
@@ -135,8 +135,8 @@ class _Copying:
 
     def _names_are_known(self, listed: Iterable[ProviderBody]) -> bool:
         """Read the names, and tell whether all names in use are among them."""
-        self._copied.classes = self._survey.resource_classes()
-        self._copied.traits = self._survey.traits()
+        self._copied.classes = sorted(self._survey.server.known_resource_classes())
+        self._copied.traits = sorted(self._survey.server.trait_names())
         classes, traits = set(self._copied.classes), set(self._copied.traits)
         return all(
             classes.issuperset(found.inventories) and traits.issuperset(found.traits)

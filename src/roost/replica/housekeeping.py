@@ -128,7 +128,7 @@ class Housekeeping:
         older_than = utc_now() - _JOURNAL_KEPT
         while not self._stopping.is_set():
             began = time.monotonic()
-            pruned = self._database.write(prune_changes, older_than, _PRUNED_ROWS_MAX)
+            pruned = self._database.write_at_once(prune_changes, older_than, _PRUNED_ROWS_MAX)
             PRUNED_ROWS.count(amount=pruned)
             if pruned < _PRUNED_ROWS_MAX:
                 return

@@ -236,11 +236,12 @@ class Replica:
         looked = self._following.read(position.look)
         if looked is not None:
             entries, now = looked
+            if not entries:
+                return forest, now
             if all(entry.usages is not None for entry in entries):
-                if entries:
-                    JOURNAL_ROWS.count(amount=len(entries))
-                    REFRESHES.count(_USAGES)
-                # Usually nothing is new, or only claims, whose entries say all.
+                JOURNAL_ROWS.count(amount=len(entries))
+                REFRESHES.count(_USAGES)
+                # Usually only claims are new, whose entries say all.
                 return _with_new_usages(forest, entries), now
         # One snapshot has the journal and what the journal does not say, so that the forest has a
         # transaction whole or not at all.

@@ -19,12 +19,12 @@ import httptools
 
 from roost.model.limits import Limits
 from roost.server.incoming import UPGRADE, Environ, Incoming, RequestPieces
-from roost.server.outgoing import CONTINUE
 from roost.server.states import WITHOUT_EVENTS, Refused, State, tell_failed_handshake
 from roost.server.tls_socket import HandshakeFailed, TlsSocket
 
 _LOG = logging.getLogger(__name__)
 
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _RECEIVE_BYTES = 64 * 1024
 # Bodies up to this size are always let in.
 _SMALL_BODY_BYTES = 64 * 1024
@@ -215,7 +215,7 @@ class Connection:
             self._owes_continue = False
             # If the client is gone, its body does not come and the deadline passes.
             with suppress(OSError):
-                self.send([CONTINUE])
+                self.send([_CONTINUE])
 
     def flush(self) -> None:
         """Send as much as the client takes now; `OSError` if it is gone."""

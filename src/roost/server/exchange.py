@@ -1,26 +1,30 @@
-"""One exchange: the application answers a request, and the connection sends the answer."""
+"""One exchange: the application answers a request, and the connection sends the bytes of it."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from email.utils import formatdate
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, TypeAlias
 
+import orjson
+
 from roost.server.connection import Connection
 from roost.server.incoming import Environ, Incoming
-from roost.server.outgoing import (
-    CHUNKED,
-    CLOSE,
-    END_OF_CHUNKS,
-    KEEP_ALIVE,
-    Header,
-    chunk,
-    head,
-    refusal,
-)
 
 _LOG = logging.getLogger(__name__)
+
+Header = tuple[str, str]
+
+_CLOSE = "connection: close"
+# Only clients of HTTP/1.0 need it.
+_KEEP_ALIVE = "connection: keep-alive"
+_CHUNKED = "transfer-encoding: chunked"
+_END_OF_CHUNKS = b"0\r\n\r\n"
+_WITHOUT_LENGTH = "204"
 
 WsgiApplication: TypeAlias = Callable[
     [Environ, Callable[[str, list[Header]], Any]], Iterable[bytes]
@@ -75,30 +79,62 @@ def _buffers(
     """The first bytes of the answer. Further pieces become the stream of the connection."""
     status, headers = started
     if incoming.is_head or isinstance(body, list):
-        first = head(status, headers, *_framing(connection, incoming))
+        first = _head(status, headers, *_framing(connection, incoming))
         return [first] if incoming.is_head else [first, *body]
     # A client of HTTP/1.0 knows no chunks: the end of the connection is the end of the answer.
     chunked = not incoming.is_old
     connection.keep_alive = connection.keep_alive and chunked
     connection.stream = _pieces(body, chunked=chunked)
-    framing = (*_framing(connection, incoming), *([CHUNKED] if chunked else []))
-    return [head(status, headers, *framing)]
+    framing = (*_framing(connection, incoming), *([_CHUNKED] if chunked else []))
+    return [_head(status, headers, *framing)]
 
 
 def _framing(connection: Connection, incoming: Incoming) -> tuple[str, ...]:
     if not connection.keep_alive:
-        return (CLOSE,)
-    return (KEEP_ALIVE,) if incoming.is_old else ()
+        return (_CLOSE,)
+    return (_KEEP_ALIVE,) if incoming.is_old else ()
 
 
 def _pieces(body: Iterable[bytes], *, chunked: bool) -> Generator[bytes]:
     try:
         for data in body:
             if data:
-                yield b"".join(chunk(data)) if chunked else data
+                yield b"%x\r\n%b\r\n" % (len(data), data) if chunked else data
         if chunked:
-            yield END_OF_CHUNKS
+            yield _END_OF_CHUNKS
     finally:
         close = getattr(body, "close", None)
         if close is not None:
             close()
+
+
+def _head(status: str, headers: Sequence[Header], *framing: str) -> bytes:
+    """Status line and headers; `framing` are those of the connection, such as `_CLOSE`."""
+    # An answer without content has no length either.
+    has_length = not status.startswith(_WITHOUT_LENGTH)
+    lines = [f"HTTP/1.1 {status}"]
+    for name, value in headers:
+        if has_length or name != "content-length":
+            lines.append(f"{name}: {value}")
+    lines.append(f"date: {_date(int(time.time()))}")
+    lines += framing
+    text = "\r\n".join(lines)
+    if text.count("\n") != len(lines) - 1:
+        raise ValueError("A header of the answer has a line feed in it.")
+    return (text + "\r\n\r\n").encode("latin-1")
+
+
+def refusal(status: HTTPStatus, text: str) -> bytes:
+    """The whole answer to bytes that never become a request for the application."""
+    error = {"status": status.value, "title": status.phrase, "detail": text}
+    body = orjson.dumps({"errors": [error]})
+    headers = [("content-type", "application/json"), ("content-length", str(len(body)))]
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        headers.append(("retry-after", "1"))
+    line = f"{status.value} {status.phrase}"
+    return _head(line, headers, _CLOSE) + body
+
+
+@lru_cache(maxsize=2)
+def _date(second: int) -> str:
+    return formatdate(second, usegmt=True)

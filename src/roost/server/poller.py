@@ -16,18 +16,17 @@ import signal
 import socket
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from roost.model.limits import Limits
 from roost.server.connection import Budget, Connection
-from roost.server.exchange import CutOff, WsgiApplication, answer, send_piece
+from roost.server.exchange import CutOff, WsgiApplication, answer, refusal, send_piece
 from roost.server.incoming import Environ
 from roost.server.listening import ACCEPTED_MAX, Arrivals, Listener, addresses
-from roost.server.outgoing import refusal
-from roost.server.server_state import ServerCounts, ServerState
 from roost.server.states import (
     WITHOUT_EVENTS,
     Refused,
@@ -63,6 +62,25 @@ STOP_SECONDS = 30.0
 # The kernel announces a connection again and again until the process accepts it.
 _NO_DESCRIPTOR_SECONDS = 0.01
 _NO_DESCRIPTOR = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+
+# All labels of the gauge, so that a state without connections shows 0.
+_STATES = ("idle", "reading", "answering", "writing", "lingering")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerState:
+    """The state of a worker's server, and what it has done so far."""
+
+    # How many connections are in each state.
+    connections: Mapping[str, int]
+    # How many threads answer, and how many are idle.
+    threads: Mapping[str, int]
+    accepted: int
+    # Connections that were closed because new ones came.
+    evicted: int
+    # Requests that the application never saw, by status.
+    refused: Mapping[int, int]
 
 
 class Threads(Generic[T]):
@@ -137,7 +155,9 @@ class Poller:
         self._sweep_at = 0.0
         # How many connections the poller evicted since the last sweep.
         self._evicted = 0
-        self._counts = ServerCounts()
+        self._accepted_count = 0
+        self._evicted_count = 0
+        self._refused: Counter[int] = Counter()
         self._streams = Threads("stream", STREAM_THREADS, self._send_piece)
         self._server: Environ = {"wsgi.url_scheme": "http", "SERVER_SOFTWARE": "Roost"}
         self._server["roost.is_stopping"] = self.is_stopping
@@ -166,7 +186,17 @@ class Poller:
 
     def report(self) -> ServerState:
         """The state of the server now."""
-        return self._counts.report(self._all(), THREADS)
+        states = Counter(dict.fromkeys(_STATES, 0))
+        for connection in self._all():
+            states["idle" if connection.is_idle else connection.state.name.lower()] += 1
+        busy = min(states["answering"], THREADS)
+        return ServerState(
+            connections=states,
+            threads={"answering": busy, "idle": THREADS - busy},
+            accepted=self._accepted_count,
+            evicted=self._evicted_count,
+            refused=dict(self._refused),
+        )
 
     def stop(self, *_: object) -> None:
         """Stop soon. A handler of a signal calls it."""
@@ -217,7 +247,7 @@ class Poller:
 
     def _open(self, listener: Listener, client: socket.socket, address: object, now: float) -> None:
         client.setblocking(False)
-        self._counts.accepted += 1
+        self._accepted_count += 1
         environ = {**self._server, **addresses(client, address)}
         wire: socket.socket | TlsSocket = client
         if listener.certificates is not None:
@@ -245,7 +275,7 @@ class Poller:
                 if not (connection.is_idle and connection.has_unread_bytes):
                     self._close(connection)
                     self._evicted += 1
-                    self._counts.evicted += 1
+                    self._evicted_count += 1
                     wanted -= 1
                 connection.owner.release()
 
@@ -290,7 +320,7 @@ class Poller:
 
     def _refuse(self, connection: Connection, refused: Refused) -> None:
         tell_refused(connection.environ, refused)
-        self._counts.refused[refused.status.value] += 1
+        self._refused[refused.status.value] += 1
         connection.keep_alive = False
         connection.wants_lingering = True
         with suppress(OSError):

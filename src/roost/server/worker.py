@@ -15,8 +15,7 @@ from roost.model.limits import Limits
 from roost.server.certificates import CertificateFiles, Certificates
 from roost.server.exchange import WsgiApplication
 from roost.server.listening import Place
-from roost.server.poller import Poller
-from roost.server.server_state import ServerState
+from roost.server.poller import Poller, ServerState
 
 _LOG = logging.getLogger(__name__)
 

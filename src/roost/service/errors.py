@@ -22,6 +22,9 @@ class ErrorCode(StrEnum):
     QUERY_MISSING_VALUE = "placement.query.missing_value"
     NO_SUCH_PROVIDER = "roost.no_such_provider"
     NO_SUCH_CONSUMER = "roost.no_such_consumer"
+    UUID_TAKEN = "roost.uuid_taken"
+    NO_ROOM = "roost.no_room"
+    TOO_MANY_ORPHANS = "roost.too_many_orphans"
 
 
 class ConflictCause(StrEnum):

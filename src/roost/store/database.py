@@ -8,12 +8,14 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError, OperationalError
 
 from roost.metrics.catalogue import RETRIES
+from roost.model.declared_options import option
 from roost.store.connections.availability import Availability
 from roost.store.connections.errors import (
     ConnectionLost,
@@ -44,12 +46,8 @@ Write: TypeAlias = Callable[Concatenate[Transaction, P], Finished[T]]
 # Every worker has a pool of this size for readers and one for writers. Four workers stay below the
 # 100 connections that PostgreSQL allows by default. Further threads wait for a connection.
 POOL_SIZE = 5
-POOL_OVERFLOW = 5
-POOL_TIMEOUT_SECONDS = 30
-WAIT_SECONDS = 5
 # libpq has no shorter timeout.
 _PROBE_SECONDS = 2
-SILENCE_SECONDS = 30
 
 _BACKOFF_SECONDS_MAX = 0.25
 # The bound for a write with all its attempts. Without it, writes that wait for each other could
@@ -57,30 +55,64 @@ _BACKOFF_SECONDS_MAX = 0.25
 WRITE_SECONDS_MAX = 30
 
 
+_option = partial(option, group="placement_database")
+
+
 @dataclass(frozen=True, slots=True)
 class DatabaseOptions:
     """How to connect; the names and meanings of `[placement_database]`."""
 
     url: str
-    connection_parameters: str = ""
-    sqlite_synchronous: bool = True
+    connection_parameters: str = _option("", "Appended to the URL: a=b&c=d.")
+    sqlite_synchronous: bool = _option(True, "False: faster, loses data on a crash.")
     # Leave the file of a database in the mode that it has, for commands that change nothing.
     keeps_file_mode: bool = False
-    mysql_sql_mode: str = "TRADITIONAL"
-    recycle_seconds: int = 3600
-    pool_size: int = POOL_SIZE
-    pool_overflow: int = POOL_OVERFLOW
-    pool_timeout_seconds: int = POOL_TIMEOUT_SECONDS
-    attempts: int = 10
-    echo: bool = False
-    # The limit for opening a connection, and for a look into the journal.
-    wait_seconds: int = WAIT_SECONDS
-    # The limit for any other statement.
-    silence_seconds: int = SILENCE_SECONDS
+    mysql_sql_mode: str = _option("TRADITIONAL", "The session's SQL mode on MySQL.")
+    recycle_seconds: int = _option(
+        3600,
+        "Seconds a connection is kept; -1: for ever.",
+        name="connection_recycle_time",
+        minimum=-1,
+    )
+    pool_size: int = _option(
+        POOL_SIZE, "Connections kept by each worker; 0: no limit.", name="max_pool_size", minimum=0
+    )
+    pool_overflow: int = _option(
+        5, "Connections on top of these under load; -1: no limit.", name="max_overflow", minimum=-1
+    )
+    pool_timeout_seconds: int = _option(
+        30, "Seconds to wait for a free connection.", name="pool_timeout", minimum=0
+    )
+    attempts: int = option(
+        10,
+        "How often a write is attempted.",
+        group="placement",
+        name="allocation_conflict_retry_count",
+        # Only a second attempt finds the row that a write conflicts with, and words the error.
+        read=lambda count: max(3, count),
+    )
+    echo: bool = _option(
+        0,
+        "50 and more: log every statement, without values.",
+        name="connection_debug",
+        read=lambda level: level >= 50,
+    )
+    wait_seconds: int = option(
+        5,
+        "Seconds to wait for a new connection and for the change journal; then 503.",
+        name="database_wait_seconds",
+        minimum=1,
+    )
+    silence_seconds: int = option(
+        30,
+        "Seconds to wait for the answer to any other statement; then 503.",
+        name="database_silence_seconds",
+        minimum=15,
+    )
 
 
 class Database:
-    """Pools of connections, and the ways to use them: `read`, `snapshot`, `survey`, `transact`.
+    """Pools of connections, and the ways to use them: `read`, `snapshot`, `survey`, `write`.
 
     Each calls a function with a connection or a transaction as its first argument. The function may
     be called several times, so it must have no effects outside the database.
@@ -113,8 +145,12 @@ class Database:
         )
         for engine in (self.engine, self.reader, self.follower, self.surveyor):
             self.availability.guard(engine)
-        self.gate = self.dialect.writers_queue(self.url, WRITE_SECONDS_MAX)
-        self._write = self._write_once if self.gate is None else SharedCommits(self._write_once).run
+        self.write_gate = self.dialect.write_gate(self.url, WRITE_SECONDS_MAX)
+        self._attempt = (
+            self._attempt_alone
+            if self.write_gate is None
+            else SharedCommits(self._attempt_alone).run
+        )
 
     def read(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What `work` returns, which only reads.
@@ -125,12 +161,12 @@ class Database:
         try:
             return self._read_once(work, *args, **kwargs)
         except ConnectionLost:
-            # As `_with_fresh_connection` does. Reads are so short that one more call would count.
+            # The server was restarted while the connection was in the pool: a new one works.
             return self._read_once(work, *args, **kwargs)
 
     def snapshot(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What `work` returns, which only reads; all its statements see the same moment."""
-        return self._with_fresh_connection(lambda: self._read_moment(work, *args, **kwargs))
+        return self.read(lambda connection: in_one_moment(connection, work, *args, **kwargs))
 
     def survey(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What `work` returns, which reads very much; all its statements see the same moment.
@@ -138,15 +174,18 @@ class Database:
         A survey has a connection to itself, so it holds none of those that all requests share.
         There is one survey at a time. Its work may wait between two statements.
         """
-        return self._with_fresh_connection(lambda: self._survey_once(work, *args, **kwargs))
+        try:
+            return self._survey_once(work, *args, **kwargs)
+        except ConnectionLost:
+            return self._survey_once(work, *args, **kwargs)
 
-    def write(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Like `transact`, for work that executes each of its statements at once."""
-        return self.transact(
+    def write_at_once(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Like `write`, for work that executes each of its statements at once."""
+        return self.write(
             lambda transaction: transaction.finish(work(transaction.connection, *args, **kwargs))
         )
 
-    def transact(self, write: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def write(self, write: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The result of `write`, after all that it wrote is durable; or nothing of it is.
 
         After a deadlock, a serialisation failure or a lost race, `write` runs again. After
@@ -158,6 +197,22 @@ class Database:
         COMMIT was sent, an error by which the database does not refuse raises `OutcomeUnknown`, and
         `write` does not run again.
         """
+        return self._repeated(
+            lambda deadline: self._attempt(
+                deadline, lambda transaction: write(transaction, *args, **kwargs)
+            )
+        )
+
+    def rehearse(self, write: Write[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The result that `write` would have. It runs, then everything that it wrote is undone."""
+        return self._repeated(
+            lambda deadline: self._attempt_and_undo(
+                deadline, lambda transaction: write(transaction, *args, **kwargs)
+            )
+        )
+
+    def _repeated(self, attempt_once: Callable[[float], T]) -> T:
+        """The result of a write, after as many attempts as necessary."""
         deadline = time.monotonic() + WRITE_SECONDS_MAX
         last: Exception | None = None
         for attempt in range(self.options.attempts):
@@ -166,9 +221,7 @@ class Database:
                 if time.monotonic() > deadline:
                     break
             try:
-                return self._write(
-                    deadline, lambda transaction: write(transaction, *args, **kwargs)
-                )
+                return attempt_once(deadline)
             except (Retry, IntegrityError, ConnectionLost) as error:
                 last = error
             except DBAPIError as error:
@@ -193,9 +246,9 @@ class Database:
             "survey": self.surveyors,
         }
 
-    def writer_turn(self, deadline: float | None = None) -> AbstractContextManager[None]:
-        """The turn of this writer, where writers queue; `Busy` after the deadline."""
-        return nullcontext() if self.gate is None else self.gate.passed(deadline)
+    def write_gate_passed(self, deadline: float | None = None) -> AbstractContextManager[None]:
+        """Be the only writer, where a database has a write gate; `Busy` after the deadline."""
+        return nullcontext() if self.write_gate is None else self.write_gate.passed(deadline)
 
     def close(self) -> None:
         """Close all connections."""
@@ -210,9 +263,9 @@ class Database:
         for source in (self.writers, self.readers):
             source.close_kept()
             source.engine.dispose()
-        if self.gate is not None:
+        if self.write_gate is not None:
             self._release_follower()
-            self.gate.close()
+            self.write_gate.close()
 
     def _release_follower(self) -> None:
         self.followers.close_kept()
@@ -233,17 +286,6 @@ class Database:
         finally:
             engine.dispose()
 
-    def _with_fresh_connection(self, run: Callable[[], T]) -> T:
-        try:
-            return run()
-        except ConnectionLost:
-            # The server was restarted while the connection was in the pool: a new one works.
-            return run()
-
-    def _read_moment(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        with self._session(self.readers) as connection:
-            return in_one_moment(connection, work, *args, **kwargs)
-
     def _survey_once(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         self.surveyors.enter()
         try:
@@ -258,7 +300,7 @@ class Database:
         with self._session(self.readers) as connection:
             return work(connection, *args, **kwargs)
 
-    def _write_once(
+    def _attempt_alone(
         self,
         deadline: float,
         work: Callable[[Transaction], Finished[T]],
@@ -267,7 +309,7 @@ class Database:
         commit = Commit(self.dialect)
         try:
             with (
-                self.writer_turn(deadline),
+                self.write_gate_passed(deadline),
                 self._session(self.writers) as connection,
                 connection.begin(),
             ):
@@ -276,6 +318,22 @@ class Database:
             if commit.leaves_open(error):
                 lost = isinstance(error, DatabaseAway)
                 raise OutcomeUnknown(reason_of(error), lost=lost) from error
+            if self._is_refused(error):
+                raise WriteRefused(reason_of(error)) from error
+            raise
+
+    def _attempt_and_undo(self, deadline: float, work: Callable[[Transaction], Finished[T]]) -> T:
+        """As `_attempt_alone`, without COMMIT. It joins no transaction of other writers."""
+        try:
+            with (
+                self.write_gate_passed(deadline),
+                self._session(self.writers) as connection,
+                connection.begin() as begun,
+            ):
+                result = Transaction(connection).run(work)
+                begun.rollback()
+                return result
+        except Exception as error:
             if self._is_refused(error):
                 raise WriteRefused(reason_of(error)) from error
             raise

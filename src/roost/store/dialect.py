@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from roost.store.journal.pruning import OldRows
     from roost.store.statements import BoundStatement
     from roost.store.transaction import Commit
-    from roost.store.transfer.layout import TransferTable
+    from roost.store.transfer import TransferTable
 
 # Executes statements on a connection of the driver, with COMMIT after the last if there is one.
 BatchRunner: TypeAlias = Callable[
@@ -178,8 +178,8 @@ class Dialect(ABC):
 
     # Transactions
 
-    def writers_queue(self, _url: URL, _seconds_max: float) -> WriteGate | None:
-        """The queue of writers, for a database that has one writer at a time and no queue."""
+    def write_gate(self, _url: URL, _seconds_max: float) -> WriteGate | None:
+        """The gate of a database that has one writer at a time and no queue."""
         return None
 
     def batch_runner(self, _driver: str) -> BatchRunner:

@@ -25,7 +25,7 @@ T = TypeVar("T")
 WORKS_MAX = 32
 
 
-class WriteOnce(Protocol):
+class AttemptAlone(Protocol):
     """Does a work in a transaction of its own, which further works may join before its COMMIT."""
 
     def __call__(
@@ -84,8 +84,8 @@ class _Writer:
 class SharedCommits:
     """The threads of one process that write to one SQLite file."""
 
-    def __init__(self, write: WriteOnce) -> None:
-        self._write = write
+    def __init__(self, attempt: AttemptAlone) -> None:
+        self._attempt = attempt
         # Protects the attributes below.
         self._lock = threading.Lock()
         self._writers: deque[_Writer] = deque()
@@ -106,7 +106,7 @@ class SharedCommits:
         if writer is None or next_action is _NextAction.LEAD:
             return self._lead(work, deadline)
         if next_action is _NextAction.WRITE_ALONE:
-            return self._write(deadline, work)
+            return self._attempt(deadline, work)
         result: T = writer.outcome()
         return result
 
@@ -126,7 +126,7 @@ class SharedCommits:
         """Do the work, and before its COMMIT those of the threads that wait."""
         followers: list[_Writer] = []
         try:
-            result = self._write(
+            result = self._attempt(
                 deadline, work, lambda connection: self._join(connection, followers)
             )
         except OutcomeUnknown as error:
@@ -139,7 +139,7 @@ class SharedCommits:
             if not followers:
                 raise
             # The failure may be that of another work.
-            return self._write(deadline, work)
+            return self._attempt(deadline, work)
         except BaseException:
             # An exit of this thread, perhaps during COMMIT.
             text = "the thread that wrote for several requests has ended"

@@ -6,10 +6,10 @@ microseconds, the largest part of a claim. A statement of this module takes abou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from sqlalchemy import (
     BindParameter,
@@ -48,10 +48,10 @@ _TEXTS_MAX = 256
 _TIMES_MAX = 8
 
 
-class HasDialect(Protocol):
-    """A connection or a transaction: the text of a statement depends on its dialect."""
+class HasSqlDialect(Protocol):
+    """A transaction: the text of a statement depends on its SQL."""
 
-    dialect: Dialect
+    sql_dialect: Dialect
 
 
 class BoundStatement(NamedTuple):
@@ -115,45 +115,53 @@ class Statement:
         self._lists = tuple(lists)
         self._compiled: dict[tuple[Any, ...], _Compiled] = {}
 
+    @classmethod
+    def among(cls, column: ColumnElement[Any], construct: Any) -> Self:
+        """The statement for those rows whose column is a member of its one list."""
+        return cls(lambda members: construct.where(column.in_(members)), lists=["members"])
+
     def run(self, connection: Connection, values: Values) -> Any:
         """Execute it once. A list may be empty only if `construct` handles an empty list."""
-        return connection.exec_driver_sql(*self.bound(connection, values))
+        return connection.exec_driver_sql(*self._bound(connection.dialect, values))
 
-    def bound(self, place: HasDialect, values: Values) -> BoundStatement:
+    def bound(self, transaction: HasSqlDialect, values: Values) -> BoundStatement:
         """The statement with these values."""
+        return self._bound(transaction.sql_dialect, values)
+
+    def _bound(self, dialect: Dialect, values: Values) -> BoundStatement:
         lengths: tuple[int, ...] = ()
         if self._lists:
             values = dict(values)
             for name in self._lists:
                 members = values[name] = _filled(values[name])
                 lengths += (len(members),)
-        compiled = self._for(place.dialect, lengths)
+        compiled = self._for(dialect, lengths)
         return compiled.bound(
             [values[name] if index < 0 else values[name][index] for name, index in compiled.sources]
         )
 
-    def bound_rows(self, place: HasDialect, rows: Sequence[Values]) -> BoundStatement:
+    def bound_rows(self, transaction: HasSqlDialect, rows: Sequence[Values]) -> BoundStatement:
         """The statement with the values of rows. Each row has a member of each list."""
-        compiled = self._for(place.dialect, (len(rows),) * len(self._lists))
+        compiled = self._for(transaction.sql_dialect, (len(rows),) * len(self._lists))
         return compiled.bound([rows[index][name] for name, index in compiled.sources])
 
     def bound_chunks(
-        self, place: HasDialect, members: Iterable[Any], values: Values | None = None
+        self, transaction: HasSqlDialect, members: Iterable[Any], values: Values | None = None
     ) -> list[BoundStatement]:
         """The statements for the members of its first list, as many as necessary."""
-        name, others = self._lists[0], values or {}
-        return [self.bound(place, {name: chunk, **others}) for chunk in chunks(members)]
+        dialect = transaction.sql_dialect
+        return [self._bound(dialect, chunk) for chunk in self._chunks(members, values)]
 
     def rows(
         self, connection: Connection, members: Iterable[Any], values: Values | None = None
     ) -> list[Any]:
         """All rows for the members of its first list, by as many executions as necessary."""
+        chunked = self._chunks(members, values)
+        return [row for chunk in chunked for row in self.run(connection, chunk)]
+
+    def _chunks(self, members: Iterable[Any], values: Values | None = None) -> Iterator[Values]:
         name, others = self._lists[0], values or {}
-        return [
-            row
-            for chunk in chunks(members)
-            for row in self.run(connection, {name: chunk, **others})
-        ]
+        return ({name: chunk, **others} for chunk in chunks(members))
 
     def _for(self, dialect: Dialect, lengths: tuple[int, ...]) -> _Compiled:
         key = dialect.name, dialect.driver, lengths
@@ -233,18 +241,18 @@ class InsertRows:
         self._unless_taken = unless_taken
         self._together: dict[tuple[str, tuple[str, ...]], Statement] = {}
 
-    def bound(self, place: HasDialect, rows: Sequence[Values]) -> list[BoundStatement]:
+    def bound(self, transaction: HasSqlDialect, rows: Sequence[Values]) -> list[BoundStatement]:
         """The statements that insert the rows, which all have the same columns."""
-        return [self._bound(place, chunk) for chunk in chunks(rows, self._TOGETHER_MAX)]
+        return [self._bound(transaction, chunk) for chunk in chunks(rows, self._TOGETHER_MAX)]
 
-    def _bound(self, place: HasDialect, rows: Sequence[Values]) -> BoundStatement:
-        dialect, names = place.dialect.name, tuple(rows[0])
+    def _bound(self, transaction: HasSqlDialect, rows: Sequence[Values]) -> BoundStatement:
+        dialect, names = transaction.sql_dialect.name, tuple(rows[0])
         statement = self._together.get((dialect, names))
         if statement is None:
             construct = partial(self._several, dialect)
             statement = Statement(construct, lists=names)
             self._together[dialect, names] = statement
-        return statement.bound_rows(place, rows)
+        return statement.bound_rows(transaction, rows)
 
     def _several(self, dialect: str, **parameters: list[Parameter]) -> ClauseElement:
         columns = self._table.c
@@ -279,14 +287,14 @@ class UpdateRows:
         self._statement = Statement(self._construct, lists=self._lists)
 
     def bound(
-        self, place: HasDialect, rows: Sequence[Values], common: Values | None = None
+        self, transaction: HasSqlDialect, rows: Sequence[Values], common: Values | None = None
     ) -> list[BoundStatement]:
         """The statements that update the rows. Each row has an `id` and a value for each name."""
         lists = (
             {name: [row[name] for row in chunk] for name in self._lists}
             for chunk in chunks(rows, self._TOGETHER_MAX)
         )
-        return [self._statement.bound(place, {**list_, **(common or {})}) for list_ in lists]
+        return [self._statement.bound(transaction, {**list_, **(common or {})}) for list_ in lists]
 
     def _construct(self, **parameters: list[Parameter]) -> ClauseElement:
         columns = self._table.c
@@ -336,7 +344,7 @@ class Query(Statement):
 
     def fetch(self, connection: Connection, values: Values) -> Sequence[Any]:
         """All rows."""
-        return fetch_directly(connection, *self.bound(connection, values))
+        return fetch_directly(connection, *self._bound(connection.dialect, values))
 
     def fetch_one(self, connection: Connection, values: Values) -> Any | None:
         """The first row; `None` if there is none."""
@@ -345,8 +353,4 @@ class Query(Statement):
 
     def fetch_members(self, connection: Connection, members: Iterable[Any]) -> list[Any]:
         """All rows for the members of its only list, by as many executions as necessary."""
-        return [
-            row
-            for statement in self.bound_chunks(connection, members)
-            for row in fetch_directly(connection, *statement)
-        ]
+        return [row for chunk in self._chunks(members) for row in self.fetch(connection, chunk)]

@@ -36,6 +36,18 @@ def _stamps() -> tuple[Column[object], Column[object]]:
     return Column("created_at", sa.DateTime), Column("updated_at", sa.DateTime)
 
 
+def _names(table: str, column: str, kind: sa.types.TypeEngine[str]) -> Table:
+    """A table of names, each of which it has once."""
+    return Table(
+        table,
+        metadata,
+        *_stamps(),
+        Column("id", sa.Integer, primary_key=True, nullable=False),
+        Column(column, kind, nullable=False),
+        UniqueConstraint(column, name=f"uniq_{table}0{column}"),
+    )
+
+
 resource_providers = Table(
     "resource_providers",
     metadata,
@@ -94,14 +106,7 @@ allocations = Table(
     Index("allocations_consumer_id_idx", "consumer_id"),
 )
 
-consumer_types = Table(
-    "consumer_types",
-    metadata,
-    *_stamps(),
-    Column("id", sa.Integer, primary_key=True, nullable=False),
-    Column("name", sa.Unicode(255), nullable=False),
-    UniqueConstraint("name", name="uniq_consumer_types0name"),
-)
+consumer_types = _names("consumer_types", "name", sa.Unicode(255))
 
 consumers = Table(
     "consumers",
@@ -122,41 +127,11 @@ consumers = Table(
     Index("consumers_consumer_type_id_idx", "consumer_type_id"),
 )
 
-projects = Table(
-    "projects",
-    metadata,
-    *_stamps(),
-    Column("id", sa.Integer, primary_key=True, nullable=False),
-    Column("external_id", sa.String(255), nullable=False),
-    UniqueConstraint("external_id", name="uniq_projects0external_id"),
-)
+projects = _names("projects", "external_id", sa.String(255))
+users = _names("users", "external_id", sa.String(255))
 
-users = Table(
-    "users",
-    metadata,
-    *_stamps(),
-    Column("id", sa.Integer, primary_key=True, nullable=False),
-    Column("external_id", sa.String(255), nullable=False),
-    UniqueConstraint("external_id", name="uniq_users0external_id"),
-)
-
-resource_classes = Table(
-    "resource_classes",
-    metadata,
-    *_stamps(),
-    Column("id", sa.Integer, primary_key=True, nullable=False),
-    Column("name", sa.String(255), nullable=False),
-    UniqueConstraint("name", name="uniq_resource_classes0name"),
-)
-
-traits = Table(
-    "traits",
-    metadata,
-    *_stamps(),
-    Column("id", sa.Integer, primary_key=True, nullable=False),
-    Column("name", sa.Unicode(255), nullable=False),
-    UniqueConstraint("name", name="uniq_traits0name"),
-)
+resource_classes = _names("resource_classes", "name", sa.String(255))
+traits = _names("traits", "name", sa.Unicode(255))
 
 resource_provider_traits = Table(
     "resource_provider_traits",

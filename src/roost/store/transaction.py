@@ -78,8 +78,8 @@ class Transaction:
         "_is_finished",
         "_join",
         "_unsent",
-        "dialect",
         "now",
+        "sql_dialect",
     )
 
     def __init__(
@@ -93,7 +93,8 @@ class Transaction:
         self._join = join
         self._unsent: list[BoundStatement] = []
         self._is_finished = False
-        self.dialect = connection.dialect
+        # SQLAlchemy's dialect, for which statements are compiled.
+        self.sql_dialect = connection.dialect
         # The time in all rows of this transaction.
         self.now = utc_now()
 

@@ -14,7 +14,7 @@ import yaml
 
 from roost.cli import agent_configuration
 from roost.cli.agent import agent
-from roost.cli.configured_command import key_of
+from roost.cli.agent_configuration import key_of
 from roost.cli.main import cli
 from roost.client.ownership.store import default_directory
 from support.roost_command import Outcome, roost
@@ -29,7 +29,6 @@ def no_file_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     """The default file is one of the test, which does not exist yet."""
     path = tmp_path / "etc" / "agent.yaml"
     monkeypatch.setattr(agent_configuration, "DEFAULT_FILE", path)
-    monkeypatch.setattr("roost.cli.agent.DEFAULT_FILE", path)
     return path
 
 
@@ -268,7 +267,10 @@ def test_what_is_shown_is_a_file_that_says_the_same() -> None:
         ("driver: linux\nuuid: x", "agent.yaml:2: x: that is no UUID"),
         ("driver: linux\noutput: csv\n", "agent.yaml:2"),
         ("driver: linuks", "agent.yaml:1: There is no driver 'linuks'"),
-        ("driver: linux\noptions: {reserved_cpus: x}", "agent.yaml:2: Option reserved_cpus=x"),
+        (
+            "driver: linux\noptions: {reserved_cpus: x}",
+            "agent.yaml:2: Driver linux: option reserved_cpus is 'x'",
+        ),
         ("driver: linux\nurl: ftp://x", "agent.yaml:2: the URL 'ftp://x'"),
         ("driver: linux\nmetrics-file: m.txt\nonce: true", "agent.yaml:2: The metrics file m.txt"),
     ],

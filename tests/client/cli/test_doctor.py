@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from roost.cli.cloud.doctor import inventory_findings
-from roost.client.gathering import GatheredProvider
+from roost.client.cloud_reader import CloudProvider
 from support.client.live_providers import LiveProviders
 from support.roost_command import roost
 from support.stubs.placement_stub import PlacementStub, Received, Reply, closed_port_url
@@ -67,8 +67,10 @@ def found(*arguments: str) -> dict[str, dict[str, Any]]:
 def test_each_fault_of_an_inventory_has_its_finding(
     fields: dict[str, Any] | None, used: int, check: str, options: str | None
 ) -> None:
-    provider = GatheredProvider(
-        BODY, {} if fields is None else {"VCPU": fields}, {"c1": {"VCPU": used}} if used else {}
+    provider = CloudProvider(
+        BODY,
+        {} if fields is None else {"VCPU": fields},
+        allocations={"c1": {"VCPU": used}} if used else {},
     )
     (finding,) = inventory_findings(provider)
     assert finding.check == check
@@ -80,7 +82,7 @@ def test_each_fault_of_an_inventory_has_its_finding(
         assert fields is not None
         settings = (word.removeprefix("VCPU:").split("=") for word in words if "=" in word)
         mended = {**fields, **{field: float(value) for field, value in settings}}
-        assert list(inventory_findings(GatheredProvider(BODY, {"VCPU": mended}, {}))) == []
+        assert list(inventory_findings(CloudProvider(BODY, {"VCPU": mended}))) == []
 
 
 @pytest.mark.parametrize(
@@ -96,7 +98,8 @@ def test_each_fault_of_an_inventory_has_its_finding(
 def test_a_finding_has_whole_amounts_and_no_exponents(
     fields: dict[str, Any], used: int, words: str
 ) -> None:
-    provider = GatheredProvider(BODY, {"VCPU": fields}, {"c1": {"VCPU": used}} if used else {})
+    held = {"c1": {"VCPU": used}} if used else {}
+    provider = CloudProvider(BODY, {"VCPU": fields}, allocations=held)
     (finding,) = inventory_findings(provider)
     assert words in finding.text
     assert "e+" not in finding.command
@@ -113,7 +116,7 @@ def test_a_finding_has_whole_amounts_and_no_exponents(
     ],
 )
 def test_a_sound_inventory_has_no_finding(fields: dict[str, Any], used: int) -> None:
-    provider = GatheredProvider(BODY, {"VCPU": fields}, {"c1": {"VCPU": used}})
+    provider = CloudProvider(BODY, {"VCPU": fields}, allocations={"c1": {"VCPU": used}})
     assert list(inventory_findings(provider)) == []
 
 

@@ -122,7 +122,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("template")
     database = Database(DatabaseOptions(f"sqlite:///{directory}/x.db", sqlite_synchronous=False))
     prepare_schema(database, upgrade=True)
-    database.transact(sync_standard_names)
+    database.write(sync_standard_names)
     application = Application(settings_for(database, directory), database)
     make_sample_cloud(application_client(application))
     application.close()

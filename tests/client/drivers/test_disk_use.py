@@ -12,6 +12,7 @@ import pytest
 from roost.client.drivers.linux import LinuxDriver
 from roost.client.drivers.linux.captures import open_files, parse_capture
 from roost.client.drivers.linux.disks import is_in_use, multipath_ids, read_mounted
+from roost.client.drivers.machine.options import Selection
 from roost.client.drivers.machine.values import MachineUnreadable
 from support.client.captured_machines import captured, unpack
 
@@ -95,7 +96,7 @@ def test_a_container_without_the_mounts_of_the_host_offers_only_disks_that_an_op
         return read_text(path, *arguments, **options)
 
     monkeypatch.setattr(Path, "read_text", read_as_a_user)
-    declared = LinuxDriver(root=str(tmp_path), offer=offered).declare("m1")
+    declared = LinuxDriver(root=tmp_path, offer=Selection((offered,))).declare("m1")
     (disk,) = (each.inventories["DISK_GB"] for each in declared.providers if "_disk_" in each.name)
     assert int(disk["total"]) - int(disk["reserved"]) == free
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from roost.client.drivers.libvirt import LibvirtDriver
+from roost.client.drivers.machine.options import Selection
 from roost.client.drivers.machine.values import MachineUnreadable
+from roost.client.drivers.registry import load_driver
 from roost.client.errors import NotConfigured
 from support.client.captured_machines import drawing
 from support.stubs.libvirt_stub import NO_NODE_DEVICE, Connection, LibvirtError, LibvirtStub
@@ -186,12 +189,13 @@ def test_the_driver_declares_the_whole_tree_of_a_host(libvirt: LibvirtStub) -> N
 
 
 def test_the_driver_takes_a_uri_and_the_options_of_a_machine(libvirt: LibvirtStub) -> None:
-    driver = LibvirtDriver(uri="qemu+ssh://host/system", reserved_memory_mb="0", pci="!*")
+    given = {"uri": "qemu+ssh://host/system", "reserved_memory_mb": "0", "pci": "!*"}
+    driver: Any = load_driver("libvirt", given)
     (_, numa, *_) = driver.declare("m1").providers
     assert numa.inventories["MEMORY_MB"]["reserved"] == 2048
     assert libvirt.opened == ["qemu+ssh://host/system"]
-    with pytest.raises(NotConfigured, match="libvirt driver has no option 'root'; it has: uri,"):
-        LibvirtDriver(root="/")
+    with pytest.raises(NotConfigured, match="Driver libvirt has no option 'root'; it takes cpu_"):
+        load_driver("libvirt", {"root": "/"})
 
 
 @pytest.mark.usefixtures("libvirt")
@@ -199,7 +203,7 @@ def test_the_driver_takes_a_uri_and_the_options_of_a_machine(libvirt: LibvirtStu
 def test_the_operator_names_the_disks_that_the_host_does_not_use(
     offered: str, reserved: int
 ) -> None:
-    providers = LibvirtDriver(offer=offered).declare("m1").providers
+    providers = LibvirtDriver(offer=Selection((offered,))).declare("m1").providers
     (disk,) = (provider for provider in providers if "DISK_GB" in provider.inventories)
     assert disk.inventories["DISK_GB"]["reserved"] == reserved
 

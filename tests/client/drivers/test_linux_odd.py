@@ -15,6 +15,7 @@ from roost.client.drivers.linux.driver import read_machine
 from roost.client.drivers.machine.options import MachineOptions
 from roost.client.drivers.machine.tree import declare_machine
 from roost.client.drivers.machine.values import MachineUnreadable
+from roost.client.drivers.registry import load_driver
 from roost.client.errors import NotConfigured
 from support.client.captured_machines import captured, drawing, unpack
 
@@ -98,8 +99,10 @@ def test_a_container_that_never_has_sysfs_is_one_node(tmp_path: Path) -> None:
 
 
 def test_an_error_names_a_wrong_value_of_sysfs() -> None:
-    with pytest.raises(NotConfigured, match=r"sysfs=no of the linux driver.*required or absent"):
-        LinuxDriver(sysfs="no")
+    with pytest.raises(
+        NotConfigured, match="option sysfs is 'no', but takes one of required, absent"
+    ):
+        load_driver("linux", {"sysfs": "no"})
 
 
 def test_the_host_has_the_flags_that_all_cores_have() -> None:

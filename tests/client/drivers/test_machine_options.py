@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pytest
 
 from roost.client.declaration import Declaration
 from roost.client.drivers.linux import LinuxDriver
+from roost.client.drivers.machine.options import Selection
+from roost.client.drivers.registry import load_driver
 from roost.client.errors import NotConfigured
 from support.client.captured_machines import CAPTURES
 
 
-def declare(**options: object) -> Declaration:
+def declare(**options: Any) -> Declaration:
     return LinuxDriver(root=CAPTURES / "two-socket-server.txt", **options).declare("m1")
 
 
@@ -89,7 +94,7 @@ def test_a_choice_of_one_copy_of_a_disk_gives_it_its_own_id(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def copies(disks: str) -> list[str]:
-        driver = LinuxDriver(root=CAPTURES / "storage-server.txt", disks=disks)
+        driver = LinuxDriver(root=CAPTURES / "storage-server.txt", disks=Selection((disks,)))
         return names(driver.declare("m1"), "DISK_GB")
 
     assert copies("serial-copied-disk") == ["path-pci-0000:00:05.0", "path-pci-0000:00:06.0"]
@@ -112,7 +117,8 @@ def test_the_host_offers_disks_that_it_uses_only_if_the_operator_says_so(
 
 
 def test_the_host_offers_pci_functions_and_tpms_that_it_uses_if_the_operator_says_so() -> None:
-    laptop = LinuxDriver(root=CAPTURES / "laptop.txt", offer="8086:9df0,0000:01:00.0,MSFT*")
+    offered = Selection(("8086:9df0", "0000:01:00.0", "MSFT*"))
+    laptop = LinuxDriver(root=CAPTURES / "laptop.txt", offer=offered)
     free = [
         provider.name
         for provider in laptop.declare("m1").providers[2:]
@@ -134,8 +140,9 @@ def test_the_operator_chooses_the_types_of_mediated_devices(
     patterns: str | None, totals: list[int], traits: set[str]
 ) -> None:
     """Without a choice the types with devices count. A type without room has no inventory."""
-    options = {} if patterns is None else {"mdev_types": patterns}
-    declaration = LinuxDriver(root=CAPTURES / "gpu-server.txt", **options).declare("m1")
+    types = None if patterns is None else Selection(tuple(patterns.split(",")))
+    driver = LinuxDriver(root=CAPTURES / "gpu-server.txt", mdev_types=types)
+    declaration = driver.declare("m1")
     assert fields(declaration, "VGPU", "total") == totals
     found = {trait for provider in declaration.providers for trait in provider.traits}
     assert {each for each in found if each.startswith("CUSTOM_MDEV")} == {
@@ -177,13 +184,17 @@ def test_patterns_choose_pci_functions_by_address_or_by_vendor_and_product(
     ],
 )
 def test_an_error_names_the_option_with_a_wrong_value(name: str, value: str, why: str) -> None:
-    with pytest.raises(NotConfigured, match=f"Option {name}=.* of the linux driver: .*{why}"):
-        LinuxDriver(**{name: value})
+    words = f"option {name} is '{re.escape(value)}', but takes {why}"
+    with pytest.raises(NotConfigured, match=f"Driver linux: {words}"):
+        load_driver("linux", {name: value})
+    given: dict[str, Any] = {name: value}
+    with pytest.raises(NotConfigured, match=f"Driver LinuxDriver: {words}"):
+        LinuxDriver(**given)
 
 
 def test_an_error_about_an_unknown_option_lists_the_known_options() -> None:
     with pytest.raises(
         NotConfigured,
-        match=r"no option 'ram_ratio'; near it: ram_allocation_ratio.*; it has: root, sysfs, ",
+        match=r"no option 'ram_ratio'; near it: ram_allocation_ratio.*; it takes cpu_.*, sysfs",
     ):
-        LinuxDriver(ram_ratio="1.0")
+        load_driver("linux", {"ram_ratio": "1.0"})

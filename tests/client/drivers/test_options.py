@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from roost.client.drivers.options import options_of
+from roost.client.drivers.options import OptionKind, options_of
 from roost.client.drivers.registry import load_driver
 from roost.client.errors import NotConfigured
 
@@ -151,7 +151,7 @@ def test_a_value_becomes_what_the_annotation_says(name: str, value: object, expe
         ("names", "a,,b", "with commas between them"),
         ("names", [1], "takes text"),
         ("names", 1, "with commas between them"),
-        ("sizes", "1,x", "takes a whole number"),
+        ("sizes", "1,x", "each a whole number"),
         ("groups", "a", "text cannot express"),
         ("table", "a", "text cannot express"),
         ("either", "1", "is ambiguous"),
@@ -189,3 +189,25 @@ def test_options_have_their_help() -> None:
     options = options_of(Typed).options
     assert options["cards"].help == "How many cards the host has."
     assert (options["cards"].default, options["cards"].required) == (2, False)
+
+
+def _read_even(value: object) -> int:
+    if (number := int(str(value))) % 2:
+        raise ValueError
+    return number
+
+
+class OwnKind(_Base):
+    """A driver with a kind of its own."""
+
+    def __init__(
+        self, size: Annotated[int, OptionKind("an even number", _read_even), "How many."] = 2
+    ) -> None:
+        self.size = size
+
+
+def test_a_driver_has_kinds_of_its_own() -> None:
+    spec = f"{__name__}:OwnKind"
+    assert vars(load_driver(spec, {"size": "4"})) == {"size": 4}
+    assert "option size is '3', but takes an even number." in refusal({"size": "3"}, spec)
+    assert options_of(OwnKind).options["size"].help == "How many."

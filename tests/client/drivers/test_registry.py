@@ -11,12 +11,7 @@ import click
 import pytest
 
 from roost.cli.driver import show
-from roost.client.drivers.machine.options import (
-    MACHINE_OPTION_HELP,
-    MachineOptions,
-    read_options,
-)
-from roost.client.drivers.options import NO_DEFAULT
+from roost.client.drivers.linux import LinuxDriver
 from roost.client.drivers.registry import load_driver
 from roost.client.errors import NotConfigured
 from support.roost_command import roost
@@ -133,19 +128,11 @@ def test_each_option_of_a_built_in_driver_has_help(name: str) -> None:
 
 
 def test_the_defaults_that_are_shown_are_those_in_force() -> None:
-    shown = {
-        name: said.default
-        for name, said in MACHINE_OPTION_HELP.items()
-        if said.default is not NO_DEFAULT
-    }
-    assert shown.keys() == {"reserved_memory_mb", "reserved_cpus", "disks", "pci", "offer"}
-    assert read_options("linux", shown) == MachineOptions()
-
-
-def test_the_help_names_the_options_that_machines_have() -> None:
-    with pytest.raises(NotConfigured) as caught:
-        read_options("linux", {"x": 1})
-    assert str(caught.value).endswith(f"it has: {', '.join(MACHINE_OPTION_HELP)}.")
+    options = json.loads(roost("driver", "show", "linux", "--json").out)["options"]
+    shown = {option["option"]: option["default"] for option in options if option["default"]}
+    names = {"reserved_memory_mb", "reserved_cpus", "disks", "pci", "offer", "root", "sysfs"}
+    assert shown.keys() == names
+    assert load_driver("linux", shown) == LinuxDriver()
 
 
 def test_the_shell_completes_the_names_of_drivers(install: Install) -> None:

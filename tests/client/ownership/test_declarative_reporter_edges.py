@@ -211,3 +211,14 @@ def test_a_new_host_gets_the_uuid_of_its_declaration(
         wanted, name
     )
     assert AVX in live_providers.traits("host")
+
+
+def test_each_trait_is_asked_for_once(transport: CountingTransport) -> None:
+    live_providers = LiveProviders(transport)
+    host, name = live_providers.add("host"), live_providers.name("host")
+    reporter = DeclarativeReporter(Reporter(transport), "agent", InMemoryOwnershipStore())
+    transport.requests.clear()
+    for total in (8, 9):
+        reporter.declare(declared(name, AVX, VCPU=total), name, host)
+    asked = [str(request) for request in transport.requests if AVX in request.path]
+    assert asked == [f"GET /traits?name=in:{AVX}"]

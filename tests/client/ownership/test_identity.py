@@ -13,8 +13,8 @@ from roost.client.ownership.declarative_reporter import DeclarativeReporter
 from roost.client.ownership.record import OwnedProvider, OwnershipRecord
 from roost.client.ownership.store import InMemoryOwnershipStore
 from roost.client.reporting.reporter import Reporter
-from roost.client.testing import FakePlacement, error_answer
 from roost.client.transport import PlacementResponse
+from roost.testing import FakePlacement, error_answer
 from support.client.declarations import HostOwner, declaration, declared, kept_providers
 from support.client.operator_edits import Operator
 from support.transports.counting import CountingTransport

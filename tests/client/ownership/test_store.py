@@ -70,6 +70,19 @@ def test_an_empty_record_is_removed(store: OwnershipStore) -> None:
     assert store.trees() == []
 
 
+def test_a_store_knows_the_trees_of_a_provider(store: OwnershipStore) -> None:
+    """Before and after the first question, and while a provider is in two records."""
+    (host,), (child,) = LESS.providers.keys(), OWNED.providers.keys() - LESS.providers.keys()
+    store.save(ROOT, OWNED)
+    assert (store.trees_with({host}), store.trees_with({child, RACK})) == ([ROOT], [ROOT])
+    store.save(OTHER, LESS)
+    assert (store.trees_with({host, child}), store.trees_with({child})) == ([ROOT, OTHER], [ROOT])
+    store.save(ROOT, LESS)
+    assert store.trees_with({child}) == []
+    store.save(ROOT, EMPTY)
+    assert store.trees_with({host}) == [OTHER]
+
+
 # -- files
 
 

@@ -10,7 +10,7 @@ import pytest
 from roost.client.declaration import DeclaredProvider
 from roost.client.errors import DeclarationRefused
 from roost.client.ownership.record import OwnershipRecord
-from roost.client.ownership.three_way_merge import MergeResult, merge, written_record
+from roost.client.ownership.three_way_merge import MergeResult, TreeMerge, written_record
 from roost.client.provider_tree import ProviderTree
 from support.client.declarations import (
     EMPTY,
@@ -39,7 +39,7 @@ def declare(
     in_use: Mapping[str, set[str]] | None = None,
 ) -> MergeResult:
     by_uuid = {uuid_of(name): frozenset(classes) for name, classes in (in_use or {}).items()}
-    return merge(tree, declaration(*providers), record, OWNER_TRAIT, by_uuid)
+    return TreeMerge(tree, record, OWNER_TRAIT, by_uuid).run(declaration(*providers))
 
 
 # -- what is declared

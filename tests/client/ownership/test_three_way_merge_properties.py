@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.ownership.record import OwnedProvider, OwnershipRecord
-from roost.client.ownership.three_way_merge import InventoriesInUse, MergeResult, merge
+from roost.client.ownership.three_way_merge import InventoriesInUse, MergeResult, TreeMerge
 from roost.client.provider_tree import ProviderData, ProviderTree
 from support.client.declarations import OWNER_TRAIT
 from support.client.provider_trees import DEFAULTS, put, stored, uuid_of
@@ -111,7 +111,7 @@ class Case:
 
     def merged(self, tree: ProviderTree, record: OwnershipRecord) -> MergeResult:
         """Edit a tree by the merge."""
-        return merge(tree, self.declaration, record, OWNER_TRAIT, self.in_use)
+        return TreeMerge(tree, record, OWNER_TRAIT, self.in_use).run(self.declaration)
 
     def after(self) -> tuple[ProviderTree, MergeResult]:
         tree = copy.deepcopy(self.before)

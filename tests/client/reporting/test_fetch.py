@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from roost.client.cloud_reader import CloudReader
 from roost.client.errors import (
     PlacementAPIConnectFailure,
     PlacementError,
@@ -18,7 +19,6 @@ from roost.client.errors import (
 )
 from roost.client.placement import Placement
 from roost.client.reporting.reporter import Reporter
-from roost.client.reporting.tree_reader import TreeReader
 from roost.client.transport import PlacementResponse
 from support.client.live_providers import LiveProviders
 from support.transports.counting import CountingTransport
@@ -331,8 +331,8 @@ def test_many_aggregates_need_several_requests(
     live_providers.add("host", aggregates=["agg1", "agg2", "agg3"])
     live_providers.add("disk", traits=[SHARES], aggregates=["agg1", "agg3"])
     live_providers.add("link", traits=[SHARES], aggregates=["agg2"])
-    reader = TreeReader(Placement(transport, aggregates_per_request=2))
-    tree = reader.read(live_providers.uuid("host"))
+    reader = CloudReader(Placement(transport, aggregates_per_request=2))
+    tree = reader.tree(live_providers.uuid("host"))
     assert live_providers.shorts(tree.get_provider_uuids()) == ["disk", "host", "link"]
     assert sum("member_of" in str(request) for request in transport.requests) == 2
 

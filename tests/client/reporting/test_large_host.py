@@ -7,10 +7,11 @@ import pytest
 from roost.client.reporting.reporter import Reporter
 from roost.client.transport import PlacementRequest, PlacementResponse
 from roost.demo.load import load_worlds
-from roost.demo.world import ProviderSpec, World, totals
+from roost.demo.world import ProviderSpec, World
 from roost.store.database import Database
 from support.api_client import ApiClient
 from support.transports.counting import CountingTransport
+from support.worlds.seed_world import totals
 
 AVX = "HW_CPU_X86_AVX"
 
@@ -43,7 +44,7 @@ def test_one_change_among_a_thousand_providers_is_one_write(
         drawn += [ProviderSpec(name, node) for name in functions[10:]]
     leaf = functions[0]
     world = World("large", "", tuple(drawn))
-    database.transact(load_worlds, [world])
+    database.write(load_worlds, [world])
     transport = CountingTransport(ApplicationTransport(api))
     reporter = Reporter(transport)
     tree = reporter.fetch(world.uuid("host"))

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 import pytest
 
 from roost.client.provider_tree import LEVELS_MAX
-from roost.client.tree_file.schema import closest
 from roost.client.tree_file.yaml_lines import NESTING_MAX
+from roost.model.text import nearest
 from support.client.tree_files import declared, problem, problems
 
 UUID = "c0ffee00-0000-0000-0000-000000000001"
@@ -66,6 +66,8 @@ def test_a_name_that_yaml_reads_as_text_needs_no_quotes(spelling: str) -> None:
         ("name: ''", "2:11: `name` is empty"),
         (f"name: {'x' * 201}", "2:11: `name` has 201 characters: 200 are the most"),
         ("name: !host a", "2:11: the tag !host is not known here"),
+        ("name: !!map a", "2:11: the tag tag:yaml.org,2002:map is not known here"),
+        ("{name: a, traits: !!int []}", "2:23: the tag tag:yaml.org,2002:int is not known here"),
         ("name: 0x_", "2:11: '0x_' cannot be read as int: write it in quotes"),
         ('name: "\\ud83d"', "2:11: '\\ud83d' cannot be read as str"),
         ("{name: a, no: b}", '2:15: a key must be text: write it in quotes, "no"'),
@@ -88,6 +90,12 @@ def test_a_name_that_yaml_reads_as_text_needs_no_quotes(spelling: str) -> None:
 )
 def test_a_problem_explains_a_wrong_provider(provider: str, expected: str) -> None:
     assert expected in problem(f"providers:\n  - {provider}\n")
+
+
+def test_a_value_below_a_key_that_cannot_be_used_has_its_own_problem() -> None:
+    key, value = problems("providers: [{name: a, 5: !host b}]")
+    assert key.startswith("tree.yaml:1:23: a key must be text")
+    assert value.startswith("tree.yaml:1:26: the tag !host is not known here")
 
 
 @pytest.mark.parametrize(
@@ -157,9 +165,9 @@ def test_only_the_first_wrong_parents_get_a_suggestion(
 
     def look(word: str, words: Iterable[str]) -> str | None:
         looked_for.append(word)
-        return closest(word, words)
+        return nearest(word, words)
 
-    monkeypatch.setattr("roost.client.tree_file.files.closest", look)
+    monkeypatch.setattr("roost.client.tree_file.nearest", look)
     children = [{"name": f"numa{i}", "parent": parent.format(i)} for i in range(100)]
     found = problems(json.dumps({"providers": [{"name": "compute-1"}, *children]}))
     assert len(found) == 100

@@ -323,7 +323,7 @@ class TestForest:
         provider, aggregate = cloud.make(), str(uuid4())
         cloud.put(provider, "aggregates", [aggregate])
         respelt = sa.update(tables.placement_aggregates).values(uuid=aggregate.upper())
-        cloud.database.write(lambda connection: connection.execute(respelt))
+        cloud.database.write_at_once(lambda connection: connection.execute(respelt))
         assert cloud.database.read(read_forest).aggregates.members == [aggregate]
 
     def test_rows_of_invisible_providers_are_left_out(
@@ -335,11 +335,11 @@ class TestForest:
         (lost_id,) = cloud.ids(lost)
         columns = tables.resource_providers.c
         rootless = sa.update(tables.resource_providers).where(columns.id == lost_id)
-        cloud.database.write(
+        cloud.database.write_at_once(
             lambda connection: connection.execute(rootless.values(root_provider_id=None))
         )
         orphan = {"resource_provider_id": lost_id + 1, "resource_class_id": 0}
-        cloud.database.write(
+        cloud.database.write_at_once(
             lambda connection: connection.execute(
                 sa.insert(tables.inventories), orphan | dict.fromkeys(FIELDS, 1)
             )
@@ -351,7 +351,7 @@ class TestForest:
         assert cloud.database.read(read_trees, [lost_id, lost_id + 1], []).providers.uuids == []
 
     def test_a_forest_may_have_many_providers(self, database: Database) -> None:
-        ids = database.write(insert_providers, MANY, one_tree=False)
+        ids = database.write_at_once(insert_providers, MANY, one_tree=False)
         rows = database.read(read_forest)
         assert sorted(rows.providers.ids.tolist()) == ids
         assert sorted(rows.inventories.provider_ids.tolist()) == ids
@@ -360,7 +360,7 @@ class TestForest:
 
     @pytest.mark.parametrize("kind", ["mariadb"], indirect=True)
     def test_a_truncated_answer_is_refused(self, database: Database) -> None:
-        database.write(insert_providers, 100, one_tree=False)
+        database.write_at_once(insert_providers, 100, one_tree=False)
         with database.reader.connect() as connection:
             read_forest(connection)
             connection.exec_driver_sql("SET SESSION group_concat_max_len = 1024")
@@ -484,7 +484,7 @@ class TestTrees:
         assert len(statements) == (5 if kind == "sqlite" else 1)
 
     def test_many_trees_can_be_read(self, database: Database) -> None:
-        ids = database.write(insert_providers, MANY, one_tree=False)
+        ids = database.write_at_once(insert_providers, MANY, one_tree=False)
         rows = database.read(read_trees, ids[:-2], ids[-1:])
         wanted = [*ids[:-2], ids[-1]]
         assert sorted(rows.providers.ids.tolist()) == wanted
@@ -493,7 +493,7 @@ class TestTrees:
         assert sorted(rows.usages.used.tolist()) == [2 * id_ for id_ in wanted]
 
     def test_one_tree_of_many_providers_is_read_once(self, database: Database) -> None:
-        ids = database.write(insert_providers, MANY, one_tree=True)
+        ids = database.write_at_once(insert_providers, MANY, one_tree=True)
         rows = database.read(read_trees, ids[10:], [])
         assert sorted(rows.providers.ids.tolist()) == ids
         assert sorted(rows.inventories.provider_ids.tolist()) == ids
@@ -530,13 +530,13 @@ class TestUsages:
 
     @pytest.mark.parametrize("asked", [1, 3, 700])
     def test_usage_takes_one_statement(self, database: Database, asked: int) -> None:
-        database.write(insert_providers, 10, one_tree=False)
+        database.write_at_once(insert_providers, 10, one_tree=False)
         with database.reader.connect() as connection, counted(connection) as statements:
             read_usages(connection, range(asked))
         assert len(statements) == 1
 
     def test_usage_of_many_providers_can_be_read(self, database: Database) -> None:
-        ids = database.write(insert_providers, MANY, one_tree=False)
+        ids = database.write_at_once(insert_providers, MANY, one_tree=False)
         rows = database.read(read_usages, set(ids[1:]))
         found = dict(zip(rows.provider_ids.tolist(), rows.used.tolist(), strict=True))
         assert found == {id_: 2 * id_ for id_ in ids[1:]}

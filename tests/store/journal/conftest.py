@@ -21,5 +21,5 @@ def meta_kept(database: Database) -> Iterator[None]:
 def reader(database: Database) -> Reader:
     """A reader that has seen the only change so far."""
     empty(database)
-    database.write(record, 1)
+    database.write_at_once(record, 1)
     return Reader(database, start(database))

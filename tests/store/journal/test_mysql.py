@@ -57,7 +57,7 @@ class GapReader(Reader):
 def gap_reader(database: Database) -> GapReader:
     clock = Clock()
     empty(database)
-    database.write(record, 1)
+    database.write_at_once(record, 1)
     with snapshot(database) as connection:
         # Earlier tests have left gaps as well.
         position = replace(MysqlPosition.start(connection, clock), gaps=())
@@ -70,7 +70,7 @@ class TestForgetting:
     ) -> None:
         with rolled_back(database) as connection:
             record(connection, 2, 3)
-        database.write(record, 4)
+        database.write_at_once(record, 4)
         assert gap_reader.read() == [4]
         assert gap_reader.missing() == 2
         gap_reader.clock.now += SECONDS_MIN - 1
@@ -90,7 +90,7 @@ class TestForgetting:
                 record(connection, 90)
         with writing(database) as late:
             record(late, 2)
-            database.write(record, 3)
+            database.write_at_once(record, 3)
             assert gap_reader.read() == [3]
             gap_reader.clock.now += 10 * SECONDS_MIN_IN_CLUSTER
             gap_reader.forget()
@@ -105,7 +105,7 @@ class TestForgetting:
         for id_ in (2, 3):
             with rolled_back(database) as connection:
                 record(connection, 90, 91)
-            database.write(record, id_)
+            database.write_at_once(record, id_)
         assert gap_reader.read() == [2, 3]
         gap_reader.clock.now += SECONDS_MIN
         with writing(database) as open_:
@@ -120,7 +120,7 @@ class TestForgetting:
             record(late, 2, 3)
             with rolled_back(database) as connection:
                 record(connection, 90, 91)
-            database.write(record, 4)
+            database.write_at_once(record, 4)
             assert gap_reader.read() == [4]
         gap_reader.clock.now += SECONDS_MIN
         gap_reader.forget()
@@ -135,7 +135,7 @@ class TestForgetting:
             record(connection, 2)
         with writing(database) as late:
             record(late, 3)
-            database.write(record, 4)
+            database.write_at_once(record, 4)
             assert gap_reader.read() == [4]
             gap_reader.clock.now += SECONDS_MIN
             # A wait for the open transaction would end with an error.
@@ -153,7 +153,7 @@ class TestForgetting:
         """It would keep the locks."""
         with rolled_back(database) as connection:
             record(connection, 2)
-        database.write(record, 3)
+        database.write_at_once(record, 3)
         gap_reader.read()
         gap_reader.clock.now += SECONDS_MIN
         with snapshot(database) as connection:
@@ -171,7 +171,7 @@ class TestClusters:
             record(late, 2)
             with rolled_back(database) as connection:
                 record(connection, 90)
-            database.write(record, 3)
+            database.write_at_once(record, 3)
             assert gap_reader.read() == [3]
         gap_reader.clock.now += SECONDS_MIN_IN_CLUSTER - 1
         gap_reader.forget()
@@ -188,11 +188,11 @@ class TestClusters:
         old = utc_now() - timedelta(seconds=SECONDS_MIN_IN_CLUSTER + 60)
         with rolled_back(database) as connection:
             record(connection, 2, 3)
-        database.write(insert_change, provider_id=4, created_at=old)
+        database.write_at_once(insert_change, provider_id=4, created_at=old)
         with rolled_back(database) as connection:
             record(connection, 5)
         # Its id lies in another block than the gap before, so the age of that gap stays.
-        database.write(insert_change, provider_id=6, id=newest_id(database) + 1000)
+        database.write_at_once(insert_change, provider_id=6, id=newest_id(database) + 1000)
         position = database.snapshot(MysqlPosition.start)
         assert [gap.last - gap.first + 1 for gap in position.gaps] == [999]
 
@@ -202,12 +202,12 @@ class TestManyGaps:
         clock = Clock()
         with rolled_back(database) as connection:
             record(connection, 2, 3)
-        database.write(record, 4)
+        database.write_at_once(record, 4)
         old = utc_now() - timedelta(seconds=SECONDS_MIN + 60)
-        database.write(lambda c: c.execute(sa.update(roost_changes).values(created_at=old)))
+        database.write_at_once(lambda c: c.execute(sa.update(roost_changes).values(created_at=old)))
         with rolled_back(database) as connection:
             record(connection, *range(5, 105))
-        database.write(record, 6)
+        database.write_at_once(record, 6)
         with snapshot(database) as connection:
             reader = GapReader(database, MysqlPosition.start(connection, clock), clock)
         assert reader.missing() >= 102
@@ -232,7 +232,7 @@ class TestManyGaps:
         with writing(database) as late:
             record_in_steps(late, 2, 1)
             for id_ in range(2, 102):
-                database.write(record_in_steps, 1 + id_ % 3, id_)
+                database.write_at_once(record_in_steps, 1 + id_ % 3, id_)
                 assert gap_reader.read() == [id_]
         assert gap_reader.read() == [1]
         assert len(gap_reader.position.gaps) > 50
@@ -240,7 +240,7 @@ class TestManyGaps:
         assert gap_reader.read() == []
 
     def test_a_jump_is_one_gap(self, database: Database, gap_reader: GapReader) -> None:
-        database.write(insert_change, id=newest_id(database) + 10_000_000, provider_id=2)
+        database.write_at_once(insert_change, id=newest_id(database) + 10_000_000, provider_id=2)
         assert gap_reader.read() == [2]
         assert len(gap_reader.position.gaps) == 1
         gap_reader.clock.now += SECONDS_MIN
@@ -254,7 +254,7 @@ class TestManyGaps:
         for _ in range(11):
             with rolled_back(database) as connection:
                 record(connection, 90)
-            database.write(record, 2)
+            database.write_at_once(record, 2)
         with pytest.raises(JournalLost):
             gap_reader.read()
         with snapshot(database) as connection:
@@ -270,7 +270,7 @@ class TestRowsThatAreGone:
         """The reader knows no row around the gap, so the count of rows there is the same."""
         with writing(database) as late:
             record(late, 2)
-            database.write(record, 3)
+            database.write_at_once(record, 3)
             assert gap_reader.read() == [3]
         assert gap_reader.position.windows.known == 0
         assert prune(database) == 2
@@ -283,9 +283,9 @@ class TestRowsThatAreGone:
         for id_ in (2, 3):
             with rolled_back(database) as connection:
                 record(connection, 90)
-            database.write(record, id_)
+            database.write_at_once(record, id_)
         assert gap_reader.read() == [2, 3]
         remove = sa.delete(roost_changes).where(roost_changes.c.id == newest_id(database) - 2)
-        database.write(lambda connection: connection.execute(remove))
+        database.write_at_once(lambda connection: connection.execute(remove))
         with pytest.raises(JournalLost):
             gap_reader.read()

@@ -8,8 +8,7 @@ import pytest
 
 from roost.store.database import Database
 from roost.store.databases.postgresql.journal import PostgresqlPosition
-from roost.store.journal.position import JournalLost
-from roost.store.journal.rows import fetch_rows
+from roost.store.journal.position import JournalLost, fetch_rows
 from support.store.journal import (
     Reader,
     empty,
@@ -47,10 +46,10 @@ def test_another_server_loses_the_journal(reader: Reader) -> None:
 
 
 def test_a_row_of_another_cluster_is_not_reported(database: Database, reader: Reader) -> None:
-    database.write(insert_change, transaction_id=1 << 40, provider_id=2)
+    database.write_at_once(insert_change, transaction_id=1 << 40, provider_id=2)
     assert reader.read() == []
     reader.position = start(database)
-    database.write(record, 3)
+    database.write_at_once(record, 3)
     assert reader.read() == [3]
     assert prune(database) == 2
 
@@ -72,10 +71,10 @@ def test_a_transaction_id_that_is_used_again_is_read_once(
 ) -> None:
     """A server uses ids again after a crash that it survived."""
     for id_ in (2, 3):
-        database.write(insert_change, transaction_id=3, provider_id=id_)
+        database.write_at_once(insert_change, transaction_id=3, provider_id=id_)
         assert reader.read() == [id_]
         assert reader.read() == []
-    database.write(record, 4)
+    database.write_at_once(record, 4)
     assert reader.read() == [4]
 
 
@@ -87,7 +86,7 @@ def test_a_pruned_transaction_whose_id_was_used_again_loses_the_journal(
         never_pruned(database)
         reader = Reader(database, start(database))
         for id_ in (1, 2):
-            database.write(insert_change, transaction_id=3, provider_id=id_)
+            database.write_at_once(insert_change, transaction_id=3, provider_id=id_)
         assert prune(database) == 1
         with pytest.raises(JournalLost):
             reader.read()
@@ -99,7 +98,7 @@ def test_a_long_transaction_makes_no_reader_fetch_rows_twice(
     with writing(database) as long:
         record(long, 1)
         for id_ in range(2, 12):
-            database.write(record, id_)
+            database.write_at_once(record, id_)
             assert reader.read() == [id_]
         position = reader.position
         assert isinstance(position, PostgresqlPosition)

@@ -48,7 +48,7 @@ def emptied(database: Database) -> Iterator[None]:
         connection.execute(sa.delete(roost_changes))
         connection.execute(sa.delete(roost_meta).where(roost_meta.c.name == "pruned"))
 
-    database.write(empty)
+    database.write_at_once(empty)
     with meta_restored(database):
         yield
 
@@ -60,44 +60,44 @@ def fill(database: Database, *stamps: datetime) -> list[int]:
         for stamp in stamps:
             insert_change(connection, created_at=stamp)
 
-    database.write(insert)
+    database.write_at_once(insert)
     settle(database)
     return ids(database)[-len(stamps) :]
 
 
 def test_old_rows_are_deleted(database: Database) -> None:
     rows = fill(database, OLD, OLD, NOW, YOUNG)
-    assert database.write(prune_changes, NOW, 100) == 2
+    assert database.write_at_once(prune_changes, NOW, 100) == 2
     assert ids(database) == rows[2:]
-    assert database.write(prune_changes, NOW, 100) == 0
+    assert database.write_at_once(prune_changes, NOW, 100) == 0
     assert ids(database) == rows[2:]
 
 
 def test_at_most_the_limit_is_deleted_and_the_oldest_first(database: Database) -> None:
     rows = fill(database, *[OLD] * 10)
     for left in (7, 4, 1):
-        assert database.write(prune_changes, NOW, 3) == 3
+        assert database.write_at_once(prune_changes, NOW, 3) == 3
         assert ids(database) == rows[-left:]
-    assert database.write(prune_changes, NOW, 3) == 0
+    assert database.write_at_once(prune_changes, NOW, 3) == 0
 
 
 def test_the_newest_row_stays_however_old_it_is(database: Database) -> None:
     rows = fill(database, OLD, OLD)
-    assert database.write(prune_changes, NOW, 100) == 1
+    assert database.write_at_once(prune_changes, NOW, 100) == 1
     assert ids(database) == rows[1:]
-    assert database.write(prune_changes, NOW, 100) == 0
+    assert database.write_at_once(prune_changes, NOW, 100) == 0
     assert ids(database) == rows[1:]
 
 
 def test_an_empty_journal_stays_empty(database: Database) -> None:
-    assert database.write(prune_changes, NOW, 100) == 0
+    assert database.write_at_once(prune_changes, NOW, 100) == 0
     assert ids(database) == []
 
 
 def test_a_row_above_a_younger_row_stays(database: Database) -> None:
     """The clocks of two hosts differ, and pruning leaves all rows from some id on."""
     rows = fill(database, OLD, YOUNG, OLD, YOUNG)
-    assert database.write(prune_changes, NOW, 100) == 1
+    assert database.write_at_once(prune_changes, NOW, 100) == 1
     assert ids(database) == rows[1:]
 
 
@@ -123,12 +123,12 @@ def test_rows_above_an_open_transaction_stay(
         # A wait for the open transaction would end with an error.
         monkeypatch.setattr(Dialect, "lock_seconds_max", 3600)
         patient = Database(database.options)
-        assert patient.write(prune_changes, NOW, 100) == 0
+        assert patient.write_at_once(prune_changes, NOW, 100) == 0
         patient.close()
         # The rows below the open transaction may be deleted.
-        assert database.write(prune_changes, NOW, 1) == 1
+        assert database.write_at_once(prune_changes, NOW, 1) == 1
     assert len(ids(database)) == 4
-    assert database.write(prune_changes, NOW, 100) == 3
+    assert database.write_at_once(prune_changes, NOW, 100) == 3
     assert ids(database) == rows[-1:]
 
 
@@ -139,38 +139,38 @@ class TestTransactions:
         rows = fill(database, OLD, OLD)
         with writing(database) as long:
             long.exec_driver_sql("SELECT txid_current()")
-            database.write(insert_change, created_at=OLD)
-            database.write(insert_change, created_at=OLD)
-            assert database.write(prune_changes, NOW, 100) == 2
+            database.write_at_once(insert_change, created_at=OLD)
+            database.write_at_once(insert_change, created_at=OLD)
+            assert database.write_at_once(prune_changes, NOW, 100) == 2
             assert rows[-1] not in ids(database)
             reader = Reader(database, start(database))
-            assert database.write(prune_changes, NOW, 100) == 0
+            assert database.write_at_once(prune_changes, NOW, 100) == 0
             assert reader.read() == []
         settle(database)
-        assert database.write(prune_changes, NOW, 100) == 1
+        assert database.write_at_once(prune_changes, NOW, 100) == 1
 
     def test_rows_of_another_cluster_are_deleted(self, database: Database) -> None:
-        database.write(insert_change, created_at=OLD, transaction_id=1 << 40)
+        database.write_at_once(insert_change, created_at=OLD, transaction_id=1 << 40)
         fill(database, OLD, OLD)
-        assert database.write(prune_changes, NOW, 100) == 2
+        assert database.write_at_once(prune_changes, NOW, 100) == 2
         assert database.read(pruned) < 1 << 40
 
     @pytest.mark.parametrize("recorded", [0, 1 << 40])
     def test_the_record_of_another_cluster_is_ignored(
         self, database: Database, recorded: int
     ) -> None:
-        database.write(
+        database.write_at_once(
             lambda connection: connection.execute(
                 sa.insert(roost_meta).values(name="pruned", value=str(recorded))
             )
         )
         with writing(database) as late:
             insert_change(late, created_at=OLD)
-            database.write(insert_change, created_at=OLD)
+            database.write_at_once(insert_change, created_at=OLD)
             behind = Reader(database, start(database))
         settle(database)
         up_to_date = Reader(database, start(database))
-        assert database.write(prune_changes, NOW, 1) == 1
+        assert database.write_at_once(prune_changes, NOW, 1) == 1
         assert up_to_date.read() == []
         with pytest.raises(JournalLost):
             behind.read()
@@ -179,7 +179,7 @@ class TestTransactions:
         """The ids of rows and those of transactions have different orders."""
         with writing(database) as first:
             first.exec_driver_sql("SELECT txid_current()")
-            database.write(insert_change, created_at=OLD)
+            database.write_at_once(insert_change, created_at=OLD)
             reader = Reader(database, start(database))
             assert reader.read() == []
             insert_change(first, created_at=OLD)
@@ -187,7 +187,7 @@ class TestTransactions:
         settle(database)
         recorded = []
         for _ in range(2):
-            assert database.write(prune_changes, NOW, 1) == 1
+            assert database.write_at_once(prune_changes, NOW, 1) == 1
             recorded.append(database.read(pruned))
         assert recorded[0] == recorded[1] > 0
 
@@ -206,13 +206,13 @@ class TestConcurrentPruning:
         def prune_all(_: int) -> int:
             together.wait()
             total = 0
-            while deleted := database.write(prune_changes, NOW, 7):
+            while deleted := database.write_at_once(prune_changes, NOW, 7):
                 total += deleted
             return total
 
         with ThreadPoolExecutor(4) as pool:
             counts = list(pool.map(prune_all, range(4)))
-        while deleted := database.write(prune_changes, NOW, 7):
+        while deleted := database.write_at_once(prune_changes, NOW, 7):
             counts.append(deleted)
         assert sum(counts) == 400
         assert ids(database) == rows[400:]
@@ -220,14 +220,14 @@ class TestConcurrentPruning:
     @pytest.mark.parametrize("kind", ["postgresql", "mariadb"], indirect=True)
     def test_a_second_pruning_continues_where_the_first_ends(self, database: Database) -> None:
         for _ in range(12):
-            database.write(insert_change, created_at=OLD)
+            database.write_at_once(insert_change, created_at=OLD)
         settle(database)
-        assert database.write(prune_changes, NOW, 1) == 1
+        assert database.write_at_once(prune_changes, NOW, 1) == 1
         with ThreadPoolExecutor(1) as pool:
             with writing(database) as connection:
                 assert prune_changes(connection, NOW, 8) == 8
                 before = pruned(connection)
-                second = pool.submit(database.write, prune_changes, NOW, 2)
+                second = pool.submit(database.write_at_once, prune_changes, NOW, 2)
                 time.sleep(0.2)
                 assert not second.done()
             assert second.result() == 2
@@ -288,7 +288,7 @@ def test_readers_miss_no_change_while_writers_write_and_prune(
     monkeypatch.setattr(mysql, "SECONDS_MIN", 2)
 
     def prune() -> None:
-        database.write(prune_changes, utc_now() - timedelta(seconds=0.1), 50)
+        database.write_at_once(prune_changes, utc_now() - timedelta(seconds=0.1), 50)
 
     writers = Writers(database)
     busy, lazy = Follower(database, writers.clock), Follower(database, writers.clock)

@@ -63,16 +63,16 @@ class TestReportedChanges:
             assert reader.read() == []
 
     def test_a_reader_reports_each_change_once(self, reader: Reader) -> None:
-        reader.database.write(record, 2, 3)
+        reader.database.write_at_once(record, 2, 3)
         assert reader.read() == [2, 3]
         assert reader.read() == []
-        reader.database.write(record, 2)
+        reader.database.write_at_once(record, 2)
         assert reader.read() == [2]
         assert reader.read() == []
 
     def test_an_entry_has_id_kind_and_provider(self, database: Database, reader: Reader) -> None:
-        database.write(record, 7)
-        database.transact(record_new_trait)
+        database.write_at_once(record, 7)
+        database.write(record_new_trait)
         last = newest_id(database)
         entries, _ = database.read(reader.position.read, 10)
         assert entries == (
@@ -82,13 +82,13 @@ class TestReportedChanges:
 
     def test_a_reader_reports_many_changes_at_once(self, reader: Reader) -> None:
         many = list(range(5000))
-        reader.database.write(record, *many)
+        reader.database.write_at_once(record, *many)
         assert reader.read() == many
         assert reader.read() == []
 
     def test_a_position_can_be_used_again(self, database: Database, reader: Reader) -> None:
         position = reader.position
-        database.write(record, 2)
+        database.write_at_once(record, 2)
         first, _ = database.read(position.read, 10)
         second, _ = database.read(position.read, 10)
         assert first == second
@@ -100,7 +100,7 @@ class TestReportedChanges:
         empty(database)
         reader = Reader(database, start(database))
         assert reader.read() == []
-        database.write(record, 1, 2)
+        database.write_at_once(record, 1, 2)
         assert reader.read() == [1, 2]
         assert reader.read() == []
 
@@ -109,7 +109,7 @@ class TestReportedChanges:
             record(connection, 2)
             assert reader.read() == []
         assert reader.read() == []
-        database.write(record, 3)
+        database.write_at_once(record, 3)
         assert reader.read() == [3]
 
     @SERVERS
@@ -118,11 +118,11 @@ class TestReportedChanges:
     ) -> None:
         with writing(database) as late:
             record(late, 2)
-            database.write(record, 3)
+            database.write_at_once(record, 3)
             assert reader.read() == [3]
             with rolled_back(database) as connection:
                 record(connection, 99)
-            database.write(record, 4)
+            database.write_at_once(record, 4)
             assert reader.read() == [4]
         assert reader.read() == [2]
         assert reader.read() == []
@@ -137,10 +137,10 @@ class TestReportedChanges:
                 record(second, 4)
                 with writing(database) as third:
                     record(third, 5, 6)
-                    database.write(record, 7)
+                    database.write_at_once(record, 7)
                     assert reader.read() == [7]
                 assert reader.read() == [5, 6]
-            database.write(record, 8)
+            database.write_at_once(record, 8)
             assert reader.read() == [4, 8]
         assert reader.read() == [2, 3]
         assert reader.read() == []
@@ -148,7 +148,7 @@ class TestReportedChanges:
     def test_a_kind_that_only_a_newer_version_knows_loses_the_journal(
         self, database: Database, reader: Reader
     ) -> None:
-        database.write(insert_change, kind="invented")
+        database.write_at_once(insert_change, kind="invented")
         with pytest.raises(JournalLost, match="invented"):
             reader.read()
 
@@ -157,17 +157,17 @@ class TestSnapshots:
     def test_a_change_in_the_snapshot_of_the_start_is_not_reported(
         self, database: Database
     ) -> None:
-        database.write(record, 1)
+        database.write_at_once(record, 1)
         with snapshot(database) as connection:
             reader = Reader(database, start_position(connection))
-            database.write(record, 2)
+            database.write_at_once(record, 2)
         assert reader.read() == [2]
 
     @SERVERS
     def test_a_transaction_open_at_the_start_is_reported(self, database: Database) -> None:
         with writing(database) as open_:
             record(open_, 1)
-            database.write(record, 2)
+            database.write_at_once(record, 2)
             reader = Reader(database, start(database))
             assert reader.read() == []
         assert reader.read() == [1]
@@ -186,11 +186,11 @@ class TestSnapshots:
     def test_a_reader_in_a_snapshot_reports_nothing_after_it(
         self, database: Database, reader: Reader
     ) -> None:
-        database.write(record, 2)
+        database.write_at_once(record, 2)
         with snapshot(database) as connection:
             entries, position = reader.position.read(connection, 10)
             assert providers(entries) == [2]
-            database.write(record, 3)
+            database.write_at_once(record, 3)
             assert position.read(connection, 10) == ((), position)
         entries, _ = database.read(position.read, 10)
         assert providers(entries) == [3]
@@ -220,7 +220,7 @@ class TestLook:
     def test_a_look_finds_a_new_change_until_it_is_read(
         self, database: Database, reader: Reader
     ) -> None:
-        database.write(record, 2)
+        database.write_at_once(record, 2)
         assert not reader.sees_nothing_new()
         assert reader.read() == [2]
         assert reader.sees_nothing_new()
@@ -231,7 +231,7 @@ class TestLook:
     ) -> None:
         with writing(database) as late:
             record(late, 2)
-            database.write(record, 3)
+            database.write_at_once(record, 3)
             assert reader.read() == [3]
             assert reader.sees_nothing_new()
         assert not reader.sees_nothing_new()
@@ -247,8 +247,8 @@ class TestLook:
             fetched.append(len(found))
             return found
 
-        monkeypatch.setattr("roost.store.journal.rows.fetch_directly", note)
-        database.write(record, *range(5000))
+        monkeypatch.setattr("roost.store.journal.position.fetch_directly", note)
+        database.write_at_once(record, *range(5000))
         assert not reader.sees_nothing_new()
         assert len(fetched) == 1
         # On PostgreSQL an answer has a row twice: by id, and by transaction.
@@ -259,14 +259,14 @@ class TestReadersFarBehind:
     def test_a_reader_reads_as_many_rows_as_allowed(
         self, database: Database, reader: Reader
     ) -> None:
-        database.write(record, *range(40))
+        database.write_at_once(record, *range(40))
         assert reader.read(rows_max=40) == list(range(40))
         assert reader.read() == []
 
     def test_one_row_more_than_allowed_loses_the_journal(
         self, database: Database, reader: Reader
     ) -> None:
-        database.write(record, *range(41))
+        database.write_at_once(record, *range(41))
         with pytest.raises(JournalLost, match="40"):
             reader.read(rows_max=40)
 
@@ -274,7 +274,7 @@ class TestReadersFarBehind:
     def test_rows_that_commit_late_count_as_well(self, database: Database, reader: Reader) -> None:
         with writing(database) as late:
             record(late, *range(41))
-            database.write(record, 99)
+            database.write_at_once(record, 99)
             assert reader.read() == [99]
         with pytest.raises(JournalLost, match="40"):
             reader.read(rows_max=40)
@@ -296,10 +296,10 @@ class TestRestartedServers:
     def test_a_reader_continues_if_no_row_was_lost(
         self, database: Database, reader: Reader
     ) -> None:
-        database.write(record, 2, 3)
+        database.write_at_once(record, 2, 3)
         assert reader.read() == [2, 3]
         reader.position = elsewhere(reader.position)
-        database.write(record, 4)
+        database.write_at_once(record, 4)
         assert reader.read() == [4]
         assert reader.sees_nothing_new()
 
@@ -308,7 +308,7 @@ class TestRestartedServers:
     ) -> None:
         with writing(database) as late:
             record(late, 2)
-            database.write(record, *range(3, 30))
+            database.write_at_once(record, *range(3, 30))
             assert reader.read() == list(range(3, 30))
             lost = newest_id(database) - 27
         assert reader.read() == [2]
@@ -318,7 +318,7 @@ class TestRestartedServers:
             reader.read()
 
     def test_a_lost_row_of_the_start_loses_the_journal(self, database: Database) -> None:
-        database.write(record, 1, 2, 3)
+        database.write_at_once(record, 1, 2, 3)
         reader = Reader(database, start(database))
         self.lose(database, newest_id(database) - 1)
         reader.position = elsewhere(reader.position)
@@ -328,7 +328,7 @@ class TestRestartedServers:
     def test_a_pruned_row_is_not_taken_for_lost(
         self, database: Database, reader: Reader, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        database.write(record, 2, 3, 4)
+        database.write_at_once(record, 2, 3, 4)
         settle(database)
         assert reader.read() == [2, 3, 4]
         monkeypatch.setattr(mysql, "SECONDS_MIN", 0)
@@ -340,7 +340,7 @@ class TestRestartedServers:
     @staticmethod
     def lose(database: Database, id_: int) -> None:
         remove = sa.delete(roost_changes).where(roost_changes.c.id == id_)
-        assert database.write(lambda connection: connection.execute(remove).rowcount) == 1
+        assert database.write_at_once(lambda connection: connection.execute(remove).rowcount) == 1
 
 
 class TestBrokenConnections:
@@ -358,22 +358,22 @@ class TestBrokenConnections:
         )
         database.reader.dispose()
         id_ = database.read(lambda connection: connection.exec_driver_sql(own).scalar_one())
-        database.write(lambda connection: connection.exec_driver_sql(end.format(id_)))
-        database.write(record, 2)
+        database.write_at_once(lambda connection: connection.exec_driver_sql(end.format(id_)))
+        database.write_at_once(record, 2)
         assert reader.read() == [2]
 
     def test_an_error_of_the_driver_is_one_of_sqlalchemy(
         self, database: Database, reader: Reader
     ) -> None:
         rename = "ALTER TABLE {} RENAME TO {}"
-        database.write(
+        database.write_at_once(
             lambda connection: connection.exec_driver_sql(rename.format("roost_meta", "hidden"))
         )
         try:
             with pytest.raises(sa.exc.DBAPIError):
                 reader.read()
         finally:
-            database.write(
+            database.write_at_once(
                 lambda connection: connection.exec_driver_sql(rename.format("hidden", "roost_meta"))
             )
         assert reader.read() == []
@@ -381,7 +381,7 @@ class TestBrokenConnections:
 
 class TestLostJournals:
     def test_another_epoch_loses_the_journal(self, database: Database, reader: Reader) -> None:
-        database.write(
+        database.write_at_once(
             lambda connection: connection.execute(
                 sa.update(roost_meta).where(roost_meta.c.name == "epoch").values(value=str(uuid4()))
             )
@@ -392,10 +392,10 @@ class TestLostJournals:
         assert reader.read() == []
 
     def test_an_older_state_loses_the_journal(self, database: Database, reader: Reader) -> None:
-        database.write(record, 2)
+        database.write_at_once(record, 2)
         assert reader.read() == [2]
         remove = sa.delete(roost_changes).where(roost_changes.c.id == newest_id(database))
-        database.write(lambda connection: connection.execute(remove))
+        database.write_at_once(lambda connection: connection.execute(remove))
         with pytest.raises(JournalLost):
             reader.read()
 
@@ -404,7 +404,7 @@ class TestLostJournals:
         self, database: Database, reader: Reader, length: int
     ) -> None:
         """The ids are used again, for fewer, as many or more changes."""
-        database.write(record, 2)
+        database.write_at_once(record, 2)
         assert reader.read() == [2]
         last = newest_id(database)
 
@@ -413,14 +413,14 @@ class TestLostJournals:
             for offset in range(length):
                 insert_change(connection, id=last - 1 + offset, provider_id=2)
 
-        database.write(restore)
+        database.write_at_once(restore)
         with pytest.raises(JournalLost):
             reader.read()
 
     def test_a_missing_epoch_loses_the_journal_and_refuses_a_start(
         self, database: Database, reader: Reader
     ) -> None:
-        database.write(
+        database.write_at_once(
             lambda connection: connection.execute(
                 sa.delete(roost_meta).where(roost_meta.c.name == "epoch")
             )
@@ -437,7 +437,7 @@ class TestPrunedJournals:
     ) -> None:
         with rolled_back(database) as connection:
             record(connection, 90)
-        database.write(record, 2, 3)
+        database.write_at_once(record, 2, 3)
         settle(database)
         assert reader.read() == [2, 3]
         # As if time had passed: rows that may still appear are not pruned.
@@ -445,19 +445,19 @@ class TestPrunedJournals:
         reader.forget()
         assert prune(database) == 2
         assert reader.read() == []
-        database.write(record, 4)
+        database.write_at_once(record, 4)
         assert reader.read() == [4]
 
     def test_a_pruned_row_that_was_not_read_loses_the_journal(
         self, database: Database, reader: Reader
     ) -> None:
-        database.write(record, 2, 3)
+        database.write_at_once(record, 2, 3)
         assert prune(database) == 2
         with pytest.raises(JournalLost):
             reader.read()
         reader.position = start(database)
         assert reader.read() == []
-        database.write(record, 4)
+        database.write_at_once(record, 4)
         assert reader.read() == [4]
 
     def test_a_pruned_row_after_a_start_on_an_empty_journal_loses_the_journal(
@@ -465,7 +465,7 @@ class TestPrunedJournals:
     ) -> None:
         empty(database)
         reader = Reader(database, start(database))
-        database.write(record, 1, 2)
+        database.write_at_once(record, 1, 2)
         assert prune(database) == 1
         with pytest.raises(JournalLost):
             reader.read()
@@ -477,7 +477,7 @@ class TestPrunedJournals:
         """The newest row that the reader knows is still there."""
         with writing(database) as late:
             record(late, 2)
-            database.write(record, 3)
+            database.write_at_once(record, 3)
             assert reader.read() == [3]
         assert prune(database) == 2
         with pytest.raises(JournalLost):

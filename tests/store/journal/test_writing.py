@@ -539,7 +539,7 @@ def broken_journal(database: Database) -> Iterator[None]:
     """Refuse all writes to the journal in the block."""
 
     def rename(old: str, new: str) -> None:
-        database.write(
+        database.write_at_once(
             lambda connection: connection.exec_driver_sql(f"ALTER TABLE {old} RENAME TO {new}")
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from roost.client.drivers.linux.captures import Capture, parse_capture
-from roost.client.testing import drawing
+from roost.testing import drawing
 
 __all__ = ["CAPTURES", "captured", "drawing", "unpack"]
 

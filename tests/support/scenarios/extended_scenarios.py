@@ -62,7 +62,7 @@ def ask_clouds(
     @given(clouds())
     def tell(made: tuple[list[Write], World, list[ExtendedRequest]]) -> None:
         writes, world, asked = made
-        database.write(clean_tables)
+        database.write_at_once(clean_tables)
         api = application_client(Application(service, database))
         send_all(api, writes)
         for request in asked:

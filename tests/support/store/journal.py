@@ -43,7 +43,7 @@ def meta_restored(database: Database) -> Iterator[None]:
         connection.execute(sa.delete(roost_meta))
         connection.execute(sa.insert(roost_meta), rows)
 
-    database.write(restore)
+    database.write_at_once(restore)
 
 
 @contextmanager
@@ -66,7 +66,7 @@ def snapshot(database: Database) -> Iterator[Connection]:
 @contextmanager
 def writing(database: Database) -> Iterator[Connection]:
     """A transaction that commits at its end, and that is never repeated."""
-    with database.writer_turn(), database.engine.connect() as connection, connection.begin():
+    with database.write_gate_passed(), database.engine.connect() as connection, connection.begin():
         yield connection
 
 
@@ -108,19 +108,19 @@ def newest_id(database: Database) -> int:
 
 def empty(database: Database) -> None:
     """Delete all rows, past the pruning of the service."""
-    database.write(lambda connection: connection.execute(sa.delete(roost_changes)))
+    database.write_at_once(lambda connection: connection.execute(sa.delete(roost_changes)))
 
 
 def never_pruned(database: Database) -> None:
     """Remove the record of earlier pruning, which other tests leave in the database."""
     record = sa.delete(roost_meta).where(roost_meta.c.name == "pruned")
-    database.write(lambda connection: connection.execute(record))
+    database.write_at_once(lambda connection: connection.execute(record))
 
 
 def prune(database: Database, limit: int = 1000) -> int:
     """Delete all rows that pruning may delete, of any age. Returns their number."""
     settle(database)
-    return database.write(prune_changes, utc_now() + timedelta(hours=1), limit)
+    return database.write_at_once(prune_changes, utc_now() + timedelta(hours=1), limit)
 
 
 def settle(database: Database) -> None:

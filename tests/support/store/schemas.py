@@ -63,7 +63,7 @@ def make_older(database: Database, revision: str) -> None:
     with database.engine.connect() as connection:
         upgrade_history(connection, PLACEMENT, revision)
         connection.commit()
-    database.write(add_provider, uuid="11111111-1111-1111-1111-111111111111", root=True)
+    database.write_at_once(add_provider, uuid="11111111-1111-1111-1111-111111111111", root=True)
 
 
 def add_provider(

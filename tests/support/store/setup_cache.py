@@ -46,7 +46,7 @@ class SetupCache:
             return made
         made_before: T
         made_before, rows = self.known[key]
-        self.database.write(_put_rows, rows)
+        self.database.write_at_once(_put_rows, rows)
         return made_before
 
 

@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from roost.model.providers import Provider, ProviderFilter
 from roost.search.forest.forest import Forest
-from roost.service.provider_list import list_providers
+from roost.service.questions.provider_list import list_providers
 from roost.store.forest.reading import read_forest, read_vocabulary
 
 _MANY = 1_000_000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from roost.client.testing.faults import FAULT_REQUEST_ID as REQUEST_ID
-from roost.client.testing.faults import Faults
-from roost.client.testing.faults import error_answer as refusal
 from roost.client.transport import PlacementRequest, PlacementResponse, Transport
+from roost.testing.faults import FAULT_REQUEST_ID as REQUEST_ID
+from roost.testing.faults import Faults
+from roost.testing.faults import error_answer as refusal
 
 __all__ = ["REQUEST_ID", "TamperingTransport", "one_server", "refusal"]
 

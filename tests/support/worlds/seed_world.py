@@ -19,6 +19,7 @@ from typing import Any
 
 from roost.demo.load import load_worlds
 from roost.demo.world import ProviderSpec, World
+from roost.model.inventory import Inventory
 from roost.store.database import Database
 from support.api_client import Answer, ApiClient
 from support.worlds.tightened_twins import Surroundings, check_twins
@@ -187,9 +188,18 @@ class SeedWorld:
         return {spec.name: spec for spec in self.world.providers}
 
 
+def totals(**amounts: int) -> tuple[Inventory, ...]:
+    """Inventories of which a drawing tells the total only.
+
+    >>> [inventory.total for inventory in totals(VCPU=8, MEMORY_MB=1024)]
+    [8, 1024]
+    """
+    return tuple(Inventory(name, total) for name, total in amounts.items())
+
+
 def load_seed(database: Database, api: ApiClient, world: World) -> SeedWorld:
     """Load the world of a drawing into an empty database."""
-    database.transact(load_worlds, [world])
+    database.write(load_worlds, [world])
     return SeedWorld(api, world)
 
 

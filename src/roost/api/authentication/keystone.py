@@ -13,11 +13,7 @@ from hashlib import sha256
 from ipaddress import IPv6Address, IPv6Network
 from typing import Any
 
-from roost.api.authentication.keystone_checks import (
-    authenticate_uri,
-    cache_seconds,
-    check_keystone,
-)
+from roost.api.authentication.keystone_checks import authenticate_uri, cache_seconds, check_keystone
 from roost.api.authentication.look_ups import LookUps
 from roost.api.authentication.refusals import REFUSAL_BODY, Unauthorized
 from roost.api.authentication.token_validation import KnownToken, TokenCache, TokenValidation

@@ -8,6 +8,7 @@ credentials, and `IdentityUnavailable` if it cannot check them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TypeAlias
 
 from roost.api.authentication.refusals import Unauthorized
@@ -18,29 +19,35 @@ from roost.configuration.settings import ConfigurationError, Settings
 
 def noauth2(request: Request) -> Caller:
     """The caller that the token `user[:project]` and the headers name."""
-    token = request.header("x-auth-token")
+    sent = request.environ.get
+    token = sent("HTTP_X_AUTH_TOKEN")
     if token is None:
         raise Unauthorized(
             "This request has no X-Auth-Token header; with noauth2, send one "
             "like 'admin' or 'user:project'."
         )
-    user, _, project = token.partition(":")
+    return _named_caller(
+        token,
+        sent("HTTP_X_ROLES"),
+        sent("HTTP_OPENSTACK_SYSTEM_SCOPE"),
+        sent("HTTP_X_PROJECT_ID"),
+        sent("HTTP_X_DOMAIN_ID"),
+    )
+
+
+@lru_cache(maxsize=64)
+def _named_caller(
+    token: str, sent_roles: str | None, scope: str | None, project: str | None, domain: str | None
+) -> Caller:
+    user, _, own_project = token.partition(":")
     roles: tuple[str, ...]
-    sent_roles = request.header("x-roles")
     if sent_roles is None:
         roles = ("admin",) if user == "admin" else ()
     else:
         roles = tuple(role.strip().lower() for role in sent_roles.split(",") if role.strip())
-    system_scope = request.header("openstack-system-scope")
-    own_project = None if system_scope else project or user
-    sent_project = request.header("x-project-id")
-    return Caller(
-        user=user,
-        project=own_project if sent_project is None else sent_project,
-        roles=roles,
-        system_scope=system_scope,
-        domain=request.header("x-domain-id"),
-    )
+    if project is None and not scope:
+        project = own_project or user
+    return Caller(user=user, project=project, roles=roles, system_scope=scope, domain=domain)
 
 
 Strategy: TypeAlias = Callable[[Request], Caller]

@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from roost.api.http.errors import HttpError
+from roost.api.http.errors import HttpError, bad_value, sent_twice
 from roost.api.http.json_schemas import EXAMPLE_AGGREGATE, EXAMPLE_PROVIDER
 from roost.api.http.microversions import MIN_VERSION, Microversion
 from roost.api.http.query_values import parse_member_of, parse_required, parse_resources
 from roost.api.routing import RequestParameter
 from roost.model.identifiers import is_uuid
-from roost.service.errors import ErrorCode
 
 # No provider has a longer name.
 _NAME_LENGTH_MAX = 200
@@ -64,20 +63,14 @@ def _provider(values: Sequence[str], version: Microversion, key: str) -> str:
     """The uuid or the name of a provider."""
     reference = values[-1].strip()
     if not 0 < len(reference) <= _NAME_LENGTH_MAX:
-        raise HttpError(
-            400,
-            f"{key} needs the uuid or the name of a provider. Got: {reference[:40]!r}",
-            ErrorCode.QUERY_BAD_VALUE,
-        )
+        raise bad_value(f"{key} needs the uuid or the name of a provider. Got: {reference[:40]!r}")
     return reference
 
 
 def _only_provider(values: Sequence[str], version: Microversion, key: str) -> str:
     """The uuid or the name of a provider, which a client may send once."""
     if len(values) > 1:
-        raise HttpError(
-            400, f"{key} may be sent once. Leave one out.", ErrorCode.QUERY_DUPLICATE_KEY
-        )
+        raise sent_twice(key)
     return _provider(values, version, key)
 
 

@@ -21,7 +21,7 @@ from roost.api.http.microversions import Microversion
 from roost.api.http.requests import Request, parse_query_string
 from roost.api.http.responses import Response, now, with_cache_headers
 from roost.api.observation.slow_requests import SearchAsked
-from roost.api.routing import RequestParameter, Route, Success
+from roost.api.routing import RequestParameter, Route, Success, routes_of
 from roost.api.services import Services
 from roost.metrics.catalogue import EMPTY_ANSWERS, SEARCHED_BLOCKS, TRUNCATED
 from roost.metrics.stages import Stage
@@ -30,8 +30,8 @@ from roost.model.text import printable
 from roost.search.candidates.ranking import CandidateOrder
 from roost.search.candidates.search import FoundCandidates
 from roost.search.forest.forest import Forest
-from roost.service.candidates import list_candidates
-from roost.service.explain import Reason, find_reason
+from roost.service.questions.candidates import list_candidates
+from roost.service.questions.explain import Reason, find_reason
 from roost.turns import TURNS
 
 # An answer with more candidates, some megabytes, is sent piece by piece.
@@ -65,8 +65,27 @@ class AskedCandidates(NamedTuple):
     explains: bool = False
 
 
-def list_all(services: Services, request: Request) -> Response:
-    """The candidates for a query, and the summaries of their providers."""
+@Route(
+    "GET",
+    "/allocation_candidates",
+    rule="placement:allocation_candidates:list",
+    summary="Find providers for a request",
+    successes={
+        200: Success(
+            "The candidates. None are an empty list.",
+            CANDIDATES,
+            ("cached", "truncated", "reason"),
+        )
+    },
+    refusals={400: "A parameter is unknown to the version, malformed, or names an unknown thing."},
+    queries=(PLACEMENT_QUERY,),
+    headers=(RequestParameter(EXPLAIN_HEADER, "`1` asks for the reason of an empty answer.", "1"),),
+)
+def list_allocation_candidates(services: Services, request: Request) -> Response:
+    """All ways to place a request, each ready for `PUT /allocations/{consumer}`.
+
+    The answer names each provider of a candidate with its capacity, usage and traits.
+    """
     text: str = request.environ.get("QUERY_STRING", "")
     parse = _parse_with_memory if len(text) <= _SHORT_QUERY else _parse
     limits = services.settings.limits
@@ -213,33 +232,4 @@ def header_text(text: str) -> str:
     )
 
 
-ROUTES = (
-    Route(
-        "GET",
-        "/allocation_candidates",
-        list_all,
-        rule="placement:allocation_candidates:list",
-        since=Microversion(1, 10),
-        id="list_allocation_candidates",
-        tag="Candidates",
-        summary="Find providers for a request",
-        text=(
-            "All ways to place a request, each ready for `PUT /allocations/{consumer}`. The answer "
-            "names each provider of a candidate with its capacity, usage and traits."
-        ),
-        successes={
-            200: Success(
-                "The candidates. None are an empty list.",
-                CANDIDATES,
-                ("cached", "truncated", "reason"),
-            )
-        },
-        refusals={
-            400: "A parameter is unknown to the version, malformed, or names an unknown thing."
-        },
-        queries=(PLACEMENT_QUERY,),
-        headers=(
-            RequestParameter(EXPLAIN_HEADER, "`1` asks for the reason of an empty answer.", "1"),
-        ),
-    ),
-)
+ROUTES = routes_of("Candidates", list_allocation_candidates, since=Microversion(1, 10))

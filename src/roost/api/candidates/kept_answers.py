@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from roost.search.candidates.kept_work import KeptWork
 from roost.search.forest.forest import Forest
-from roost.service.explain import Reason
+from roost.service.questions.explain import Reason
 
 BYTES_MAX = 32 * 1024 * 1024
 _QUESTION_BYTES_MAX = BYTES_MAX // 4

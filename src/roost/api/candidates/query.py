@@ -9,7 +9,7 @@ from typing import Any
 
 from roost.api.candidates import schemas
 from roost.api.candidates.group_keys import EXTENDED_GROUP_KEYS, GROUP_KEYS
-from roost.api.http.errors import HttpError, OverLimit
+from roost.api.http.errors import HttpError, OverLimit, bad_value
 from roost.api.http.microversions import MAX_VERSION, Microversion
 from roost.api.http.query_values import (
     check_repetitions,
@@ -126,7 +126,7 @@ def _checked_root_traits(traits: TraitFilter) -> TraitFilter:
         if forbidden.issuperset(names):
             conflicts.update(names)
     if conflicts:
-        raise _bad_value(
+        raise bad_value(
             "Conflicting required and forbidden traits found in root_required: "
             f"{', '.join(sorted(conflicts))}"
         )
@@ -138,7 +138,7 @@ def _parse_suffix_sets(key: str, values: Sequence[str]) -> tuple[frozenset[str],
     check_repetitions(key, values)
     sets = tuple(frozenset(suffix.strip() for suffix in value.split(",")) for value in values)
     if any("" in suffixes for suffixes in sets):
-        raise _bad_value(f"Empty string (unsuffixed group) can not be specified in `{key}`")
+        raise bad_value(f"Empty string (unsuffixed group) can not be specified in `{key}`")
     return sets
 
 
@@ -186,7 +186,7 @@ def _check_same_subtrees(
     named = frozenset[str]().union(*same_subtrees)
     alone = [group.suffix for group in groups if not group.resources and group.suffix not in named]
     if alone:
-        raise _bad_value(
+        raise bad_value(
             "Resourceless suffixed group request should be specified in `same_subtree` query "
             f"param: bad group(s) - {sorted(alone)}."
         )
@@ -205,7 +205,7 @@ def _check_isolated(
 def _check_real_suffixes(key: str, groups: Sequence[RequestGroup], named: frozenset[str]) -> None:
     suffixes = {group.suffix for group in groups}
     if not named <= suffixes:
-        raise _bad_value(
+        raise bad_value(
             f"Real suffixes should be specified in `{key}`: {sorted(named - suffixes)} "
             f"not found in {sorted(suffixes)}."
         )
@@ -291,8 +291,3 @@ def _check_suffixed(groups: Sequence[RequestGroup]) -> None:
             'The "group_policy" parameter is required when specifying more than one '
             '"resources{N}" parameter.',
         )
-
-
-def _bad_value(sentence: str) -> HttpError:
-    """400 for a value of the query."""
-    return HttpError(400, sentence, ErrorCode.QUERY_BAD_VALUE)

@@ -6,7 +6,6 @@ from roost.api.candidates.group_keys import EXTENDED_GROUP_KEYS, GROUP_KEYS
 from roost.api.http.json_schemas import (
     CLASS_NAME,
     COUNT,
-    EXAMPLE_PROVIDER,
     HELD_AMOUNTS,
     INTEGER,
     PARENT,
@@ -104,6 +103,9 @@ PLACEMENT_QUERY = QueryString(
     ),
 )
 
+BAD_QUERY = "The query is malformed, or names an unknown thing."
+NO_SUCH_PROVIDER = "No provider has this uuid or name."
+
 EXTENDED_QUERY = QueryString(
     (
         # Some mean more here than in the Placement API. The later of two declarations counts.
@@ -130,6 +132,7 @@ EXTENDED_QUERY = QueryString(
     ),
     shared_name="extended",
     fixed=MAX_VERSION,
+    refusals={400: BAD_QUERY, 404: NO_SUCH_PROVIDER},
 )
 
 # The answer.
@@ -168,25 +171,6 @@ _SUMMARY = AnswerSchema(
     ),
 )
 
-EXAMPLE = {
-    "allocation_requests": [
-        {
-            "allocations": {EXAMPLE_PROVIDER: {"resources": {"VCPU": 4, "MEMORY_MB": 8192}}},
-            "mappings": {"": [EXAMPLE_PROVIDER]},
-        }
-    ],
-    "provider_summaries": {
-        EXAMPLE_PROVIDER: {
-            "resources": {
-                "VCPU": {"capacity": 64, "used": 6},
-                "MEMORY_MB": {"capacity": 131072, "used": 12288},
-            },
-            "traits": ["HW_CPU_X86_AVX2"],
-            "parent_provider_uuid": None,
-            "root_provider_uuid": EXAMPLE_PROVIDER,
-        }
-    },
-}
 
 CANDIDATES = AnswerSchema(
     "AllocationCandidates",
@@ -194,17 +178,14 @@ CANDIDATES = AnswerSchema(
     (
         "1.10",
         record(
-            {
-                "allocation_requests": list_of(_REQUEST),
-                "provider_summaries": {
-                    "type": "object",
-                    "description": "By the uuid of the provider.",
-                    "additionalProperties": _SUMMARY,
-                },
-            }
+            allocation_requests=list_of(_REQUEST),
+            provider_summaries={
+                "type": "object",
+                "description": "By the uuid of the provider.",
+                "additionalProperties": _SUMMARY,
+            },
         ),
     ),
-    example=("1.34", EXAMPLE),
 )
 
 
@@ -243,5 +224,4 @@ EXTENDED_CANDIDATES = AnswerSchema.of(
     "ExtendedCandidates",
     "Candidates in the form of the newest version, whatever version the client sends.",
     _newest(_EXTENDED_REQUEST),
-    example=EXAMPLE,
 )

@@ -11,21 +11,19 @@ from random import getrandbits
 from roost.api.candidates.handler import AskedCandidates, answer_candidates
 from roost.api.candidates.schemas import EXTENDED_CANDIDATES, EXTENDED_QUERY, FIRST, ORDERS
 from roost.api.extensions.parameters import (
-    BAD_QUERY,
-    NO_SUCH_PROVIDER,
     NUMBER,
     QUESTIONS,
     Parameters,
-    bad_parameter,
     places_of,
     read_query,
     split_parameters,
 )
+from roost.api.http.errors import bad_value
 from roost.api.http.json_schemas import choice
 from roost.api.http.microversions import MAX_VERSION
 from roost.api.http.requests import Request
 from roost.api.http.responses import Response
-from roost.api.routing import QueryString, RequestParameter, Route, Success
+from roost.api.routing import QueryString, RequestParameter, Route, Success, routes_of
 from roost.api.services import Services
 from roost.search.candidates.ranking import CandidateOrder, Ranking, RankingKind
 
@@ -36,8 +34,22 @@ _OWN = QueryString.of(
 )
 
 
-def list_all(services: Services, request: Request) -> Response:
-    """The candidates for a query in the extended grammar."""
+@Route(
+    "GET",
+    "/roost/candidates",
+    rule="roost:candidates:list",
+    summary="Ask for candidates beyond the Placement API",
+    successes={
+        200: Success(
+            "The candidates, in the order asked for.",
+            EXTENDED_CANDIDATES,
+            ("cached", "truncated"),
+        )
+    },
+    queries=(_OWN, EXTENDED_QUERY),
+)
+def list_extended_candidates(services: Services, request: Request) -> Response:
+    """Like `GET /allocation_candidates` of the newest version, with more parameters and orders."""
     parameters = split_parameters(request, _OWN.names)
     order = parse_order(parameters, services.settings.candidate_order)
     query = read_query(services, parameters.rest)
@@ -56,9 +68,9 @@ def parse_order(parameters: Parameters, configured: CandidateOrder) -> Candidate
     name = parameters.own.get("order")
     if name is not None and name not in ORDERS:
         names = ", ".join(ORDERS)
-        raise bad_parameter(f"order is {name[:40]!r}. Send one of these: {names}.")
+        raise bad_value(f"order is {name[:40]!r}. Send one of these: {names}.")
     if "seed" in parameters.own and name != RankingKind.RANDOM:
-        raise bad_parameter("seed belongs to order=random. Leave seed out, or send this order.")
+        raise bad_value("seed belongs to order=random. Leave seed out, or send this order.")
     if name is None:
         return configured
     if name == FIRST:
@@ -71,27 +83,4 @@ def _is_random(order: CandidateOrder) -> bool:
     return order.ranking is not None and order.ranking.kind is RankingKind.RANDOM
 
 
-ROUTES = (
-    Route(
-        "GET",
-        "/roost/candidates",
-        list_all,
-        rule="roost:candidates:list",
-        id="list_extended_candidates",
-        tag=QUESTIONS,
-        summary="Ask for candidates beyond the Placement API",
-        text=(
-            "Like `GET /allocation_candidates` of the newest version, with further parameters and "
-            "orders."
-        ),
-        successes={
-            200: Success(
-                "The candidates, in the order asked for.",
-                EXTENDED_CANDIDATES,
-                ("cached", "truncated"),
-            )
-        },
-        refusals={400: BAD_QUERY, 404: NO_SUCH_PROVIDER},
-        queries=(_OWN, EXTENDED_QUERY),
-    ),
-)
+ROUTES = routes_of(QUESTIONS, list_extended_candidates)

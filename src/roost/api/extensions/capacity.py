@@ -7,22 +7,11 @@ from typing import Any
 
 from roost.api.candidates.schemas import EXTENDED_QUERY
 from roost.api.extensions.pages import NEXT, PAGE_PARAMETERS, AskedPage, parse_page
-from roost.api.extensions.parameters import (
-    BAD_QUERY,
-    NO_SUCH_PROVIDER,
-    QUESTIONS,
-    bad_parameter,
-    read_query,
-    split_parameters,
-)
-from roost.api.extensions.question_turn import (
-    enter_if_large,
-    look_up_names,
-    question_turn,
-)
+from roost.api.extensions.parameters import QUESTIONS, read_query, split_parameters
+from roost.api.extensions.question_turn import enter_if_large, look_up_names, question_turn
+from roost.api.http.errors import bad_value
 from roost.api.http.json_schemas import (
     COUNT,
-    EXAMPLE_HOST,
     PROVIDER_REFERENCE,
     SENTENCE,
     STRING,
@@ -36,11 +25,11 @@ from roost.api.http.json_schemas import (
 )
 from roost.api.http.requests import Request
 from roost.api.http.responses import Response, json_response
-from roost.api.routing import QueryString, RequestParameter, Route, Success
+from roost.api.routing import QueryString, RequestParameter, Route, Success, routes_of
 from roost.api.services import Services
 from roost.search.capacity.capacity import Capacity, Method, RootCapacity
 from roost.search.capacity.limits import Limit
-from roost.service.capacity_answers import capacity_of, limit_text
+from roost.service.questions.candidates import capacity_of
 from roost.turns import Turn
 
 _OWN = QueryString.of(
@@ -60,18 +49,16 @@ CAPACITY = AnswerSchema.of(
             "method": choice(*Method),
             "limited_by": or_null(
                 members(
-                    {
-                        "resource_class": described(STRING, "The first of the classes."),
-                        "resource_classes": described(
-                            list_of(STRING), "The classes of which more lets more in."
-                        ),
-                        "together": {
-                            "type": "boolean",
-                            "description": "Whether it takes more of all classes, as far as "
-                            "is known; otherwise more of each one lets more in by itself.",
-                        },
-                        "text": SENTENCE,
+                    resource_class=described(STRING, "The first of the classes."),
+                    resource_classes=described(
+                        list_of(STRING), "The classes of which more lets more in."
+                    ),
+                    together={
+                        "type": "boolean",
+                        "description": "Whether it takes more of all classes, as far as "
+                        "is known; otherwise more of each one lets more in by itself.",
                     },
+                    text=SENTENCE,
                 ),
                 "What more is needed of; null if nothing fits.",
             ),
@@ -83,28 +70,26 @@ CAPACITY = AnswerSchema.of(
         },
         _AT_MOST,
     ),
-    example={
-        "fits": 3,
-        "exact": True,
-        "method": next(iter(Method)).value,
-        "limited_by": {
-            "resource_class": "VCPU",
-            "resource_classes": ["VCPU"],
-            "together": False,
-            "text": "More VCPU lets more in.",
-        },
-        "roots": [{"root": EXAMPLE_HOST, "fits": 3}],
-        "next": None,
-    },
 )
 
 
-def show(services: Services, request: Request) -> Response:
-    """How many more consumers fit, what limits them, and on request how many fit on each root."""
+@Route(
+    "GET",
+    "/roost/capacity",
+    rule="roost:capacity:show",
+    summary="Count how many more consumers fit",
+    successes={200: Success("The capacity.", CAPACITY)},
+    queries=(_OWN, EXTENDED_QUERY),
+)
+def show_capacity(services: Services, request: Request) -> Response:
+    """The largest number of consumers with exactly this request that fit.
+
+    A sequence of claims reaches it from the present state, and none reaches more.
+    """
     parameters = split_parameters(request, _OWN.names)
     by = parameters.own.get("by")
     if by not in (None, "root"):
-        raise bad_parameter(f"by is {by[:40]!r}. Send `by=root`, or leave it out.")
+        raise bad_value(f"by is {by[:40]!r}. Send `by=root`, or leave it out.")
     asked_page = parse_page(parameters)
     query = read_query(services, parameters.rest)
     forest = services.forest()
@@ -135,7 +120,7 @@ def _limit_content(limit: Limit) -> dict[str, Any]:
         "resource_class": limit.resource_classes[0],
         "resource_classes": limit.resource_classes,
         "together": limit.together,
-        "text": limit_text(limit),
+        "text": limit.text,
     }
 
 
@@ -158,21 +143,4 @@ def _roots(
     return {"roots": page.json(show, turn.pause), "next": page.next}
 
 
-ROUTES = (
-    Route(
-        "GET",
-        "/roost/capacity",
-        show,
-        rule="roost:capacity:show",
-        id="show_capacity",
-        tag=QUESTIONS,
-        summary="Count how many more consumers fit",
-        text=(
-            "The largest number of consumers with exactly this request that any sequence of claims "
-            "reaches from the present state."
-        ),
-        successes={200: Success("The capacity.", CAPACITY)},
-        refusals={400: BAD_QUERY, 404: NO_SUCH_PROVIDER},
-        queries=(_OWN, EXTENDED_QUERY),
-    ),
-)
+ROUTES = routes_of(QUESTIONS, show_capacity)

@@ -7,19 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from roost.api.candidates.schemas import EXTENDED_QUERY
-from roost.api.extensions.parameters import (
-    BAD_QUERY,
-    NO_SUCH_PROVIDER,
-    NUMBER,
-    QUESTIONS,
-    read_query,
-    split_parameters,
-)
-from roost.api.extensions.question_turn import (
-    enter_if_large,
-    look_up_names,
-    question_turn,
-)
+from roost.api.extensions.parameters import NUMBER, QUESTIONS, read_query, split_parameters
+from roost.api.extensions.question_turn import enter_if_large, look_up_names, question_turn
 from roost.api.http.json_schemas import (
     COUNT,
     PROVIDER_REFERENCE,
@@ -35,14 +24,21 @@ from roost.api.http.json_schemas import (
 )
 from roost.api.http.requests import Request
 from roost.api.http.responses import Response, json_response
-from roost.api.routing import QueryString, RequestParameter, Route, Success
+from roost.api.routing import QueryString, RequestParameter, Route, Success, routes_of
 from roost.api.services import Services
 from roost.search.conditions.lack import Lack, LackRule
 from roost.search.conditions.stages import GroupStage, RequestStage
-from roost.search.explain.nearest import Miss
+from roost.search.explain.misses import Miss
 from roost.search.forest.forest import Forest, TreeRef
-from roost.service.explain import Explanation, GroupFunnel, Reason, explain, lack_sentence, uuids_in
-from roost.service.provider_list import no_such_provider, resolve_provider
+from roost.service.questions.explain import (
+    Explanation,
+    GroupFunnel,
+    Reason,
+    explain,
+    lack_sentence,
+    uuids_in,
+)
+from roost.service.questions.provider_list import no_such_provider, resolve_provider
 
 _MISSES_DEFAULT = 5
 _MISSES_MAX = 100
@@ -90,119 +86,89 @@ _FUNNEL = members(
         "group": _GROUP,
         "funnel": list_of(
             members(
-                {
-                    "stage": choice(*_GROUP_STAGES),
-                    "providers": described(COUNT, "How many providers the stage leaves."),
-                    "trees": _TREES,
-                    "text": SENTENCE,
-                }
+                stage=choice(*_GROUP_STAGES),
+                providers=described(COUNT, "How many providers the stage leaves."),
+                trees=_TREES,
+                text=SENTENCE,
             )
         ),
     },
     {"alternative": described(COUNT, "Which alternative of the group; 0 is `resources`.")},
 )
 _LACK = members(
-    {
-        "group": or_null(STRING, "The request group; null for the request as a whole."),
-        "provider": or_null(PROVIDER_REFERENCE, "The provider that comes nearest, if one does."),
-        "stage": _STAGE,
-        "resource_class": or_null(STRING),
-        "wanted": or_null({"type": "integer"}, "The amount that the request asks for."),
-        "free": or_null({"type": "integer"}, "The amount that the provider has left."),
-        "rule": {
-            "type": "string",
-            "enum": [rule.value for rule in LackRule],
-            "description": "What the failed check asks for.",
-        },
-        "traits": described(list_of(STRING), "One of these is missing, or this one is forbidden."),
-        "aggregates": described(
-            list_of(STRING), "One of these is missing, or this one is forbidden."
-        ),
-        "groups": described(list_of(STRING), "The groups that fail the check together."),
-        "text": SENTENCE,
-    }
+    group=or_null(STRING, "The request group; null for the request as a whole."),
+    provider=or_null(PROVIDER_REFERENCE, "The provider that comes nearest, if one does."),
+    stage=_STAGE,
+    resource_class=or_null(STRING),
+    wanted=or_null({"type": "integer"}, "The amount that the request asks for."),
+    free=or_null({"type": "integer"}, "The amount that the provider has left."),
+    rule={
+        "type": "string",
+        "enum": [rule.value for rule in LackRule],
+        "description": "What the failed check asks for.",
+    },
+    traits=described(list_of(STRING), "One of these is missing, or this one is forbidden."),
+    aggregates=described(list_of(STRING), "One of these is missing, or this one is forbidden."),
+    groups=described(list_of(STRING), "The groups that fail the check together."),
+    text=SENTENCE,
 )
 
 EXPLANATION = AnswerSchema.of(
     "Explanation",
     "Why a query has candidates, or why it has none.",
     members(
-        {
-            "feasible": flag("Whether the query has candidates."),
-            "reason": or_null(REASON, "Null if the query has candidates."),
-            "groups": described(
-                list_of(_FUNNEL), "What each stage leaves of each group, in fixed order."
+        feasible=flag("Whether the query has candidates."),
+        reason=or_null(REASON, "Null if the query has candidates."),
+        groups=described(list_of(_FUNNEL), "What each stage leaves of each group, in fixed order."),
+        trees=described(
+            list_of(
+                members(
+                    stage=choice(*_TREE_STAGES),
+                    trees=_TREES,
+                    text=SENTENCE,
+                )
             ),
-            "trees": described(
-                list_of(
-                    members(
-                        {
-                            "stage": choice(*_TREE_STAGES),
-                            "trees": _TREES,
-                            "text": SENTENCE,
-                        }
-                    )
-                ),
-                "What each stage of the request leaves.",
-            ),
-            "misses": described(
-                list_of(
-                    members(
-                        {
-                            "root": PROVIDER_REFERENCE,
-                            "failed": described(COUNT, "How many checks the tree fails."),
-                            "lacks": list_of(_LACK),
-                        },
-                        {"alternatives": _CHOSEN},
-                    )
-                ),
-                "The trees that fail the fewest constraints, best first.",
-            ),
-            "hints": described(
-                list_of(members({"text": SENTENCE, "query": STRING})),
-                "Queries that have candidates, near the one asked.",
-            ),
-            "exact": {
-                "type": "boolean",
-                "description": "False if the search ended before it saw every combination.",
-            },
-        }
-    ),
-    example={
-        "feasible": False,
-        "reason": {
-            "stage": "room",
-            "group": "",
-            "resource_class": "VCPU",
-            "text": "No provider has 64 VCPU left.",
-        },
-        "groups": [
-            {
-                "group": "",
-                "funnel": [
+            "What each stage of the request leaves.",
+        ),
+        misses=described(
+            list_of(
+                members(
                     {
-                        "stage": stage,
-                        "providers": count,
-                        "trees": count,
-                        "text": f"{count} trees are left.",
-                    }
-                    for stage, count in zip(_GROUP_STAGES, (12, 12, 0, 0, 0, 0), strict=True)
-                ],
-            }
-        ],
-        "trees": [
-            {"stage": stage, "trees": count, "text": f"{count} trees are left."}
-            for stage, count in zip(_TREE_STAGES, (12, 0, 0), strict=True)
-        ],
-        "misses": [],
-        "hints": [{"text": "Ask for 48 VCPU.", "query": "resources=VCPU:48"}],
-        "exact": True,
-    },
+                        "root": PROVIDER_REFERENCE,
+                        "failed": described(COUNT, "How many checks the tree fails."),
+                        "lacks": list_of(_LACK),
+                    },
+                    {"alternatives": _CHOSEN},
+                )
+            ),
+            "The trees that fail the fewest constraints, best first.",
+        ),
+        hints=described(
+            list_of(members({"text": SENTENCE, "query": STRING})),
+            "Queries that have candidates, near the one asked.",
+        ),
+        exact={
+            "type": "boolean",
+            "description": "False if the search ended before it saw every combination.",
+        },
+    ),
 )
 
 
-def show(services: Services, request: Request) -> Response:
-    """What each stage leaves of a query, the dominant reason, the nearest misses and hints."""
+@Route(
+    "GET",
+    "/roost/explain",
+    id="explain",
+    rule="roost:explain:show",
+    summary="Explain why a query has candidates or none",
+    successes={200: Success("The explanation.", EXPLANATION)},
+    queries=(_OWN, EXTENDED_QUERY),
+)
+def show_explanation(services: Services, request: Request) -> Response:
+    """What each stage of the search leaves, the dominant reason, the nearest misses, and hints.
+
+    The numbers are those of the search itself.
+    """
     parameters = split_parameters(request, _OWN.names)
     misses = parameters.integer("misses", _MISSES_DEFAULT, least=0, most=_MISSES_MAX)
     query = read_query(services, parameters.rest)
@@ -290,21 +256,4 @@ def _tree_of(forest: Forest, uuid: str) -> TreeRef:
     return found
 
 
-ROUTES = (
-    Route(
-        "GET",
-        "/roost/explain",
-        show,
-        rule="roost:explain:show",
-        id="explain",
-        tag=QUESTIONS,
-        summary="Explain why a query has candidates or none",
-        text=(
-            "What each stage of the search leaves, the dominant reason, the nearest misses, and "
-            "hints. The numbers are those of the search itself."
-        ),
-        successes={200: Success("The explanation.", EXPLANATION)},
-        refusals={400: BAD_QUERY, 404: NO_SUCH_PROVIDER},
-        queries=(_OWN, EXTENDED_QUERY),
-    ),
-)
+ROUTES = routes_of(QUESTIONS, show_explanation)

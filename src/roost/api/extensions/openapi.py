@@ -8,7 +8,8 @@ from hashlib import sha256
 
 import orjson
 
-from roost.api.extensions.parameters import bad_parameter, refuse_rest, split_parameters
+from roost.api.extensions.parameters import refuse_rest, split_parameters
+from roost.api.http.errors import bad_value
 from roost.api.http.json_schemas import AnswerSchema, members, text
 from roost.api.http.microversions import (
     MAX_VERSION,
@@ -40,11 +41,9 @@ _DOCUMENT = AnswerSchema.of(
     "OpenApi",
     "An OpenAPI document.",
     members(
-        {
-            "openapi": text(r"^3\.1\."),
-            "info": {"type": "object"},
-            "paths": {"type": "object"},
-        }
+        openapi=text(r"^3\.1\."),
+        info={"type": "object"},
+        paths={"type": "object"},
     )
     | {"additionalProperties": True},
     example={"openapi": "3.1.1", "info": {"title": "Roost", "version": "0.1.0"}, "paths": {}},
@@ -60,7 +59,21 @@ def document_route(all_routes: Callable[[], Sequence[Route]]) -> Route:
         body = orjson.dumps(make_document(all_routes(), version, prefix))
         return body, f'"{sha256(body).hexdigest()[:32]}"'
 
-    def show(_services: Services, request: Request) -> Response:
+    @Route(
+        "GET",
+        "/roost/openapi.json",
+        rule="roost:openapi:show",
+        tag="Operating",
+        summary="Show this document",
+        successes={
+            200: Success("The document.", _DOCUMENT, ("etag",)),
+            304: Success("The client has this document: `If-None-Match` names its ETag."),
+        },
+        refusals={400: "The version does not exist."},
+        queries=(_OWN,),
+    )
+    def show_openapi(_services: Services, request: Request) -> Response:
+        """The whole service as an OpenAPI document: every microversion, or a single one."""
         parameters = split_parameters(request, _OWN.names)
         refuse_rest(parameters, _OWN.names)
         body, tag = made(_version(parameters.own.get("version")), request.prefix)
@@ -69,22 +82,7 @@ def document_route(all_routes: Callable[[], Sequence[Route]]) -> Route:
             return Response(304, headers=headers)
         return Response(200, body, [("content-type", "application/json"), *headers])
 
-    return Route(
-        "GET",
-        "/roost/openapi.json",
-        show,
-        rule="roost:openapi:show",
-        id="show_openapi",
-        tag="Operating",
-        summary="Show this document",
-        text="The whole service as an OpenAPI document: every microversion, or a single one.",
-        successes={
-            200: Success("The document.", _DOCUMENT, ("etag",)),
-            304: Success("The client has this document: `If-None-Match` names its ETag."),
-        },
-        refusals={400: "The version does not exist."},
-        queries=(_OWN,),
-    )
+    return show_openapi
 
 
 def _version(name: str | None) -> Microversion | None:
@@ -96,7 +94,7 @@ def _version(name: str | None) -> Microversion | None:
             raise InvalidVersion(name)
         return negotiate(f"{SERVICE_TYPE} {name}")
     except (InvalidVersion, UnacceptableVersion):
-        raise bad_parameter(
+        raise bad_value(
             f"version is {name[:40]!r}. Send one from {MIN_VERSION} to {MAX_VERSION}, or `latest`."
         ) from None
 

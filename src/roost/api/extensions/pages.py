@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,8 @@ from typing import Any, Generic, TypeVar
 
 import orjson
 
-from roost.api.extensions.parameters import NUMBER, Parameters, bad_parameter
+from roost.api.extensions.parameters import NUMBER, Parameters
+from roost.api.http.errors import HttpError, bad_value
 from roost.api.http.json_schemas import STRING, or_null
 from roost.api.routing import RequestParameter
 
@@ -20,6 +22,7 @@ T = TypeVar("T")
 _LENGTH_DEFAULT = 1000
 _LENGTH_MAX = 10_000
 _SHOWN_AT_ONCE = 250
+_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 PAGE_PARAMETERS = (
     RequestParameter(
@@ -68,6 +71,21 @@ class AskedPage:
         more = end < len(members)
         return Page(members[begin:end], _encoded(key(members[end - 1])) if more else None)
 
+    def read(self, found: Sequence[T], key: Callable[[T], str]) -> Page[T]:
+        """The page of members that were read after the marker, one more than its length."""
+        members = found[: self.length]
+        more = len(found) > self.length
+        return Page(members, _encoded(key(members[-1])) if more else None)
+
+    def number(self) -> tuple[int, str] | None:
+        """The number that a marker begins with, and the rest of it; `None` without a marker."""
+        if self.after is None:
+            return None
+        number, _, rest = self.after.partition(".")
+        if _NUMBER.fullmatch(number) is None:
+            raise _bad_marker()
+        return int(number), rest
+
 
 def parse_page(parameters: Parameters) -> AskedPage:
     """The page in the parameters; 400 if its length or its marker is bad."""
@@ -85,6 +103,8 @@ def _decoded(marker: str) -> str:
         padded = marker + "=" * (-len(marker) % 4)
         return base64.b64decode(padded, altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
-        raise bad_parameter(
-            "marker is not from an answer of this server. Send its `next`."
-        ) from None
+        raise _bad_marker() from None
+
+
+def _bad_marker() -> HttpError:
+    return bad_value("marker is not from an answer of this server. Send its `next`.")

@@ -9,19 +9,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from roost.api.candidates.query import parse_candidate_query
-from roost.api.http.errors import HttpError
+from roost.api.http.errors import bad_value, sent_twice
 from roost.api.http.json_schemas import Document
 from roost.api.http.microversions import MAX_VERSION
 from roost.api.http.requests import Request, parse_query_string
 from roost.api.services import Services
 from roost.model.candidates import CandidateQuery
-from roost.service.candidates import with_resolved_places
-from roost.service.errors import ErrorCode
+from roost.service.questions.candidates import with_resolved_places
 
 QUESTIONS = "Questions"
 """The tag of the routes that take a candidate query."""
-BAD_QUERY = "The query is malformed, or names an unknown thing."
-NO_SUCH_PROVIDER = "No provider has this uuid or name."
 NUMBER: Document = {"type": "string", "pattern": "^[0-9]{1,10}$"}
 
 
@@ -41,7 +38,7 @@ class Parameters:
         # Ten digits are more than any bound has.
         if text.isascii() and text.isdigit() and len(text) <= 10 and least <= int(text) <= most:
             return int(text)
-        raise bad_parameter(f"{name} is {text[:40]!r}. Send a number from {least} to {most}.")
+        raise bad_value(f"{name} is {text[:40]!r}. Send a number from {least} to {most}.")
 
 
 def split_parameters(request: Request, own: Collection[str]) -> Parameters:
@@ -52,9 +49,7 @@ def split_parameters(request: Request, own: Collection[str]) -> Parameters:
         if name not in own:
             rest.append((name, value))
         elif name in found:
-            raise HttpError(
-                400, f"{name} may be sent once. Leave one out.", ErrorCode.QUERY_DUPLICATE_KEY
-            )
+            raise sent_twice(name)
         else:
             found[name] = value
     return Parameters(found, rest)
@@ -64,7 +59,7 @@ def refuse_rest(parameters: Parameters, own: Collection[str]) -> None:
     """400 if the query string has a parameter besides the route's own."""
     if parameters.rest:
         name, known = parameters.rest[0][0], ", ".join(own)
-        raise bad_parameter(
+        raise bad_value(
             f"{name[:40]!r} is no parameter of this route. Leave it out: the route takes {known}."
         )
 
@@ -92,8 +87,3 @@ def read_query_text(services: Services, text: str) -> CandidateQuery:
     raw = text.removeprefix("?").encode("utf-8", "surrogatepass").decode("latin-1")
     parameters_max = services.settings.limits.max_query_parameters
     return read_query(services, parse_query_string(raw, parameters_max))
-
-
-def bad_parameter(sentence: str) -> HttpError:
-    """400 for a parameter of ours."""
-    return HttpError(400, sentence, ErrorCode.QUERY_BAD_VALUE)

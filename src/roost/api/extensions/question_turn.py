@@ -14,7 +14,7 @@ from roost.api.http.requests import Request
 from roost.api.services import Services
 from roost.metrics.stages import Stage, StageTimes
 from roost.search.forest.forest import Forest
-from roost.service.provider_list import names_of_providers
+from roost.service.questions.provider_list import names_of_providers
 from roost.turns import TURNS, Turn
 
 # A question looks at each provider. For more of them than these it takes milliseconds.

@@ -8,11 +8,11 @@ from traceback import clear_frames
 from typing import Any
 
 from roost.api.extensions.pages import NEXT, PAGE_PARAMETERS, parse_page
-from roost.api.extensions.parameters import QUESTIONS, bad_parameter, refuse_rest, split_parameters
+from roost.api.extensions.parameters import QUESTIONS, refuse_rest, split_parameters
 from roost.api.extensions.question_turn import forest_aside, look_up_names, question_turn
+from roost.api.http.errors import bad_value
 from roost.api.http.json_schemas import (
     COUNT,
-    EXAMPLE_HOST,
     PROVIDER_REFERENCE,
     SENTENCE,
     AnswerSchema,
@@ -24,13 +24,12 @@ from roost.api.http.json_schemas import (
 )
 from roost.api.http.requests import Request
 from roost.api.http.responses import Response, json_response
-from roost.api.routing import QueryString, RequestParameter, Route, Success
+from roost.api.routing import QueryString, RequestParameter, Route, Success, routes_of
 from roost.api.services import FoundResilience, Services
 from roost.freed_memory import give_back_memory
 from roost.search.forest.vocabulary import Vocabulary
-from roost.search.resilience.evacuation import LossOutcome
-from roost.search.resilience.resilience import LostRoot, find_resilience
-from roost.service.resilience import list_all_allocations, loss_sentence
+from roost.search.resilience.resilience import LossOutcome, LostRoot, find_resilience
+from roost.service.questions.resilience import list_all_allocations, loss_sentence
 from roost.turns import Turn
 
 _OWN = QueryString.of(
@@ -41,52 +40,44 @@ _RESILIENCE = AnswerSchema.of(
     "Resilience",
     "Whether the rest of the cloud has room for what each root holds.",
     members(
-        {
-            "survives": described(COUNT, "How many roots may be lost, one at a time."),
-            "of": described(COUNT, "How many roots there are."),
-            "exact": _EXACT,
-            "roots": described(
-                list_of(
-                    members(
-                        {
-                            "root": PROVIDER_REFERENCE,
-                            "fits": {"type": "boolean"},
-                            "exact": _EXACT,
-                            "consumers": described(COUNT, "How many consumers would move."),
-                            "text": SENTENCE,
-                        }
-                    )
-                ),
-                "The roots whose consumers do not fit elsewhere.",
+        survives=described(COUNT, "How many roots may be lost, one at a time."),
+        of=described(COUNT, "How many roots there are."),
+        exact=_EXACT,
+        roots=described(
+            list_of(
+                members(
+                    root=PROVIDER_REFERENCE,
+                    fits={"type": "boolean"},
+                    exact=_EXACT,
+                    consumers=described(COUNT, "How many consumers would move."),
+                    text=SENTENCE,
+                )
             ),
-            "next": NEXT,
-        }
+            "The roots whose consumers do not fit elsewhere.",
+        ),
+        next=NEXT,
     ),
-    example={
-        "survives": 11,
-        "of": 12,
-        "exact": True,
-        "roots": [
-            {
-                "root": EXAMPLE_HOST,
-                "fits": False,
-                "exact": True,
-                "consumers": 9,
-                "text": "What 9 consumers hold from host-1 does not fit elsewhere.",
-            }
-        ],
-        "next": None,
-    },
 )
 
 
-def show(services: Services, request: Request) -> Response:
-    """For each root, whether what it holds would fit on the rest; those that would not."""
+@Route(
+    "GET",
+    "/roost/resilience",
+    rule="roost:resilience:show",
+    summary="Look which roots may be lost",
+    successes={200: Success("The roots that may not be lost.", _RESILIENCE)},
+    queries=(_OWN,),
+)
+def show_resilience(services: Services, request: Request) -> Response:
+    """For each root: whether what its consumers hold there would fit on the rest.
+
+    Consumers move whole, and what they hold elsewhere stays.
+    """
     parameters = split_parameters(request, _OWN.names)
     refuse_rest(parameters, _OWN.names)
     lose = parameters.own.get("lose", "1")
     if lose != "1":
-        raise bad_parameter(
+        raise bad_value(
             f"lose is {lose[:40]!r}. Only the loss of one root at a time is worked out: send 1."
         )
     asked_page = parse_page(parameters)
@@ -134,21 +125,4 @@ def _shown(root: LostRoot, names: dict[str, str], vocabulary: Vocabulary) -> dic
     }
 
 
-ROUTES = (
-    Route(
-        "GET",
-        "/roost/resilience",
-        show,
-        rule="roost:resilience:show",
-        id="show_resilience",
-        tag=QUESTIONS,
-        summary="Look which roots may be lost",
-        text=(
-            "For each root: whether what its consumers hold there would fit on the rest. Consumers "
-            "move whole, and what they hold elsewhere stays."
-        ),
-        successes={200: Success("The roots that may not be lost.", _RESILIENCE)},
-        refusals={400: "A parameter is unknown or has a bad value."},
-        queries=(_OWN,),
-    ),
-)
+ROUTES = routes_of(QUESTIONS, show_resilience)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from roost.api.candidates.body import streamed_body
-from roost.api.candidates.schemas import EXAMPLE, FIRST, newest_candidates
+from roost.api.candidates.schemas import FIRST, newest_candidates
 from roost.api.candidates.summaries import SummaryCache
 from roost.api.extensions.capacity import CAPACITY, capacity_content
 from roost.api.extensions.explain import EXPLANATION, explanation_content
@@ -22,9 +22,8 @@ from roost.api.extensions.question_turn import (
     question_turn,
 )
 from roost.api.extensions.whatif_body import BODY, AskedQuestion, WhatIf, naming, parse_whatif
-from roost.api.http.errors import HttpError, OverLimit
+from roost.api.http.errors import HttpError, OverLimit, bad_value
 from roost.api.http.json_schemas import (
-    EXAMPLE_HOST,
     PROVIDER_REFERENCE,
     SENTENCE,
     STRING,
@@ -37,17 +36,16 @@ from roost.api.http.json_schemas import (
 from roost.api.http.microversions import MAX_VERSION
 from roost.api.http.requests import Request
 from roost.api.http.responses import Response, json_bytes
-from roost.api.routing import Route, Success
+from roost.api.routing import Route, Success, routes_of
 from roost.api.services import Services
 from roost.model.changes import Change, ClaimCandidate
-from roost.search.candidates.chosen_candidate import ChosenCandidate, choose_candidate
 from roost.search.candidates.ranking import CandidateOrder, Ranking, RankingKind
+from roost.search.candidates.variants import ChosenCandidate, choose_candidate
 from roost.search.forest.forest import Forest
-from roost.service.candidates import list_candidates
-from roost.service.capacity_answers import capacity_of
 from roost.service.errors import ErrorCode, naming_place
-from roost.service.explain import Explanation, explain, uuids_in
-from roost.service.whatif import (
+from roost.service.questions.candidates import capacity_of, list_candidates
+from roost.service.questions.explain import Explanation, explain, uuids_in
+from roost.service.questions.whatif import (
     NO_FACTS,
     ChangedForest,
     ChangeFacts,
@@ -91,31 +89,9 @@ _WHATIF = AnswerSchema.of(
     "WhatIf",
     "What became of each change, and the answer to each question before and after all changes.",
     members(
-        {
-            "changes": list_of(_OUTCOME),
-            "answers": list_of(members({"before": _SIDE, "after": _SIDE})),
-        }
+        changes=list_of(_OUTCOME),
+        answers=list_of(members({"before": _SIDE, "after": _SIDE})),
     ),
-    example={
-        "changes": [
-            {
-                "change": "drain",
-                "applied": True,
-                "text": "host-1 is drained: 3 inventories take no further allocation.",
-                "provider": EXAMPLE_HOST,
-            }
-        ],
-        "answers": [
-            {
-                "before": {**EXAMPLE, "truncated": False},
-                "after": {
-                    "allocation_requests": [],
-                    "provider_summaries": {},
-                    "truncated": False,
-                },
-            }
-        ],
-    },
 )
 
 # The candidates of a question that names no limit, and the highest limit.
@@ -128,8 +104,25 @@ ANSWER_BYTES_MAX = 32 * 1024 * 1024
 Side: TypeAlias = bytes | Explanation
 
 
-def ask(services: Services, request: Request) -> Response:
-    """The answers to some questions, before and after some changes."""
+@Route(
+    "POST",
+    "/roost/whatif",
+    rule="roost:whatif:ask",
+    only_asks=True,
+    summary="Ask before and after changes",
+    successes={200: Success("The answers.", _WHATIF)},
+    refusals={
+        400: "The body does not fit the schema, or a change or question makes no sense.",
+        404: "A change or a question names an unknown provider or consumer.",
+        409: "The providers or consumers of the changes change all the time.",
+    },
+    body=BODY,
+)
+def ask_whatif(services: Services, request: Request) -> Response:
+    """Answer each question in the present state and after all changes, in their order.
+
+    The service writes nothing.
+    """
     order = services.settings.candidate_order
     asked = parse_whatif(request.body(), partial(read_query_text, services))
     with question_turn(services, request) as turn:
@@ -231,29 +224,7 @@ def _shown(outcome: ChangeOutcome, names: Mapping[str, str]) -> Mapping[str, Any
     return {"change": outcome.change, "applied": outcome.applied, "text": outcome.text, **details}
 
 
-ROUTES = (
-    Route(
-        "POST",
-        "/roost/whatif",
-        ask,
-        rule="roost:whatif:ask",
-        only_asks=True,
-        id="ask_whatif",
-        tag=QUESTIONS,
-        summary="Ask before and after changes",
-        text=(
-            "Answers each question in the present state and after all changes, in their order. The "
-            "service writes nothing."
-        ),
-        successes={200: Success("The answers.", _WHATIF)},
-        refusals={
-            400: "The body does not fit the schema, or a change or question makes no sense.",
-            404: "A change or a question names an unknown provider or consumer.",
-            409: "The providers or consumers of the changes change all the time.",
-        },
-        body=BODY,
-    ),
-)
+ROUTES = routes_of(QUESTIONS, ask_whatif)
 
 
 # The answers to the questions of a what-if, each as the direct route gives it.
@@ -281,10 +252,8 @@ class WhatIfAnswers:
     def _candidates(self, question: AskedQuestion, forest: Forest) -> bytes:
         limit = question.query.limit or _LIMIT_DEFAULT
         if limit > _LIMIT_MAX:
-            raise HttpError(
-                400,
-                f"a limit of {limit} is too high here. Send a limit of at most {_LIMIT_MAX}.",
-                ErrorCode.QUERY_BAD_VALUE,
+            raise bad_value(
+                f"a limit of {limit} is too high here. Send a limit of at most {_LIMIT_MAX}."
             )
         query = replace(question.query, limit=limit)
         found, *further = list_candidates(forest, query, self._order, self._pause)

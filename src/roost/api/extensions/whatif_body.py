@@ -9,7 +9,7 @@ from typing import Any
 
 from roost.api.candidates.schemas import FIRST, ORDERS
 from roost.api.handlers.inventories import FIELDS
-from roost.api.http.errors import HttpError
+from roost.api.http.errors import HttpError, bad_value
 from roost.api.http.json_schemas import (
     CLASS_NAME,
     EXAMPLE_PROVIDER,
@@ -35,7 +35,7 @@ from roost.model.changes import (
     Remove,
 )
 from roost.search.candidates.ranking import RankingKind
-from roost.service.errors import ErrorCode, naming_place
+from roost.service.errors import naming_place
 
 _CHANGES_MAX = 100
 _QUESTIONS_MAX = 20
@@ -82,11 +82,11 @@ BODY = JsonBody(
             {"ask": list_of(_QUESTION, minimum=1) | {"maxItems": _QUESTIONS_MAX}},
             {"changes": list_of(_CHANGE) | {"maxItems": _CHANGES_MAX}},
         ),
-        {
-            "changes": [{"drain": EXAMPLE_PROVIDER}],
-            "ask": [{"candidates": "resources=VCPU:4,MEMORY_MB:8192"}],
-        },
     ),
+    example={
+        "changes": [{"drain": EXAMPLE_PROVIDER}],
+        "ask": [{"candidates": "resources=VCPU:4,MEMORY_MB:8192"}],
+    },
 )
 
 
@@ -142,7 +142,7 @@ def _valid(body: bytes) -> Mapping[str, Any]:
         # Valid bodies have a few levels.
         problem = "it is nested too deeply"
     if problem is not None:
-        raise _refused(f"JSON does not validate: {problem}")
+        raise bad_value(f"JSON does not validate: {problem}")
     found: Mapping[str, Any] = value
     return found
 
@@ -154,7 +154,7 @@ def _check_lengths(value: Any) -> None:
     for name, most in (("changes", _CHANGES_MAX), ("ask", _QUESTIONS_MAX)):
         sent = value.get(name)
         if isinstance(sent, list) and len(sent) > most:
-            raise _refused(
+            raise bad_value(
                 f"{name}: {len(sent)} are more than the {most} that a request may have. Send fewer."
             )
 
@@ -165,7 +165,7 @@ def _parse_change(change: Mapping[str, Any], read_query: Callable[[str], Candida
         query = read_query(value["query"])
         order = value.get("order", FIRST)
         if "seed" in value and order != RankingKind.RANDOM:
-            raise _refused("seed belongs to the order random. Leave seed out, or send this order.")
+            raise bad_value("seed belongs to the order random. Leave seed out, or send this order.")
         return ClaimCandidate(query, order, value.get("seed", 0))
     return _PARSERS[kind](value)
 
@@ -183,14 +183,10 @@ def _parse_traits(value: Mapping[str, Any]) -> ChangeTraits:
     added, removed = tuple(value.get("add", ())), tuple(value.get("remove", ()))
     both = sorted(set(added).intersection(removed))
     if both:
-        raise _refused(f"{both[0]} is to be added and removed. Leave one out.")
+        raise bad_value(f"{both[0]} is to be added and removed. Leave one out.")
     if not added and not removed:
-        raise _refused("the change names no trait. Send `add` or `remove`.")
+        raise bad_value("the change names no trait. Send `add` or `remove`.")
     return ChangeTraits(value["provider"], added, removed)
-
-
-def _refused(sentence: str) -> HttpError:
-    return HttpError(400, sentence, ErrorCode.QUERY_BAD_VALUE)
 
 
 # Every change but a claim, which has a query.

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from roost.api.http.json_schemas import (
-    EXAMPLE_AGGREGATE,
     GENERATION,
     INTEGER,
     STRING,
@@ -18,10 +17,10 @@ from roost.api.http.json_schemas import (
 )
 from roost.api.http.microversions import Microversion
 from roost.api.http.requests import Request
-from roost.api.http.responses import Response, json_response, now, with_cache_headers
-from roost.api.routing import CACHED, UNKNOWN_PROVIDER, BodyLimit, JsonBody, Route, Success
+from roost.api.http.responses import Response, cached_json, now
+from roost.api.routing import CACHED, BodyLimit, JsonBody, Route, Success, routes_of
 from roost.api.services import Services
-from roost.service import aggregates, providers
+from roost.service.tables import aggregates, providers
 
 
 def _sent(body: Any) -> list[str]:
@@ -30,17 +29,11 @@ def _sent(body: Any) -> list[str]:
 
 
 _UUIDS = list_of(UUID, unique=True)
-_EXAMPLE = [EXAMPLE_AGGREGATE]
-
 _NEW = JsonBody(
     "NewAggregates",
     "The uuids of the aggregates; from 1.19 on also the generation of the provider.",
-    ("1.1", _UUIDS, _EXAMPLE),
-    (
-        "1.19",
-        record({"aggregates": _UUIDS, "resource_provider_generation": INTEGER}),
-        {"aggregates": _EXAMPLE, "resource_provider_generation": 3},
-    ),
+    ("1.1", _UUIDS),
+    ("1.19", record({"aggregates": _UUIDS, "resource_provider_generation": INTEGER})),
     limits=(BodyLimit("max_provider_members", "aggregates", lambda body: len(_sent(body))),),
 )
 _ANSWER = AnswerSchema(
@@ -50,7 +43,6 @@ _ANSWER = AnswerSchema(
         ("1.1", {"aggregates": list_of(STRING)}, {}),
         ("1.19", {"resource_provider_generation": GENERATION}, {}),
     ),
-    example=("1.19", {"aggregates": _EXAMPLE, "resource_provider_generation": 4}),
 )
 
 
@@ -58,17 +50,39 @@ def _response(request: Request, uuids: Sequence[str], generation: int) -> Respon
     body: dict[str, object] = {"aggregates": uuids}
     if request.at_least(1, 19):
         body["resource_provider_generation"] = generation
-    return with_cache_headers(json_response(body), request, now())
+    return cached_json(request, body, now())
 
 
-def list_all(services: Services, request: Request) -> Response:
-    """The aggregates of the provider."""
+@Route(
+    "GET",
+    "/resource_providers/{uuid}/aggregates",
+    rule="placement:resource_providers:aggregates:list",
+    media_first=True,
+    summary="List the aggregates of a provider",
+    successes={200: Success("The aggregates.", _ANSWER, CACHED)},
+)
+def list_provider_aggregates(services: Services, request: Request) -> Response:
+    """The aggregates of which the provider is a member."""
     generation, found = services.read(aggregates.list_aggregates, request.parameters["uuid"])
     return _response(request, found, generation)
 
 
-def replace(services: Services, request: Request) -> Response:
-    """Replace the aggregates of the provider."""
+@Route(
+    "PUT",
+    "/resource_providers/{uuid}/aggregates",
+    rule="placement:resource_providers:aggregates:update",
+    media_first=True,
+    summary="Replace the aggregates of a provider",
+    successes={200: Success("The aggregates.", _ANSWER, CACHED)},
+    refusals={409: "The generation is not that of the provider: read again."},
+    body=_NEW,
+)
+def replace_provider_aggregates(services: Services, request: Request) -> Response:
+    """Replace all aggregates of the provider.
+
+    An aggregate exists once a provider names it. From 1.19 on the generation of the provider must
+    match.
+    """
     uuid = request.parameters["uuid"]
     services.read(providers.get_provider, uuid)
     body = _NEW.parse(request)
@@ -80,40 +94,6 @@ def replace(services: Services, request: Request) -> Response:
     return _response(request, wanted, new_generation)
 
 
-ROUTES = (
-    Route(
-        "GET",
-        "/resource_providers/{uuid}/aggregates",
-        list_all,
-        rule="placement:resource_providers:aggregates:list",
-        since=Microversion(1, 1),
-        media_first=True,
-        id="list_provider_aggregates",
-        tag="Aggregates",
-        summary="List the aggregates of a provider",
-        text="The aggregates of which the provider is a member.",
-        successes={200: Success("The aggregates.", _ANSWER, CACHED)},
-        refusals={404: UNKNOWN_PROVIDER},
-    ),
-    Route(
-        "PUT",
-        "/resource_providers/{uuid}/aggregates",
-        replace,
-        rule="placement:resource_providers:aggregates:update",
-        since=Microversion(1, 1),
-        media_first=True,
-        id="replace_provider_aggregates",
-        tag="Aggregates",
-        summary="Replace the aggregates of a provider",
-        text=(
-            "Replaces all aggregates of the provider. An aggregate exists once a provider names "
-            "it. From 1.19 on the generation of the provider must match."
-        ),
-        successes={200: Success("The aggregates.", _ANSWER, CACHED)},
-        refusals={
-            404: UNKNOWN_PROVIDER,
-            409: "The generation is not that of the provider: read again.",
-        },
-        body=_NEW,
-    ),
+ROUTES = routes_of(
+    "Aggregates", list_provider_aggregates, replace_provider_aggregates, since=Microversion(1, 1)
 )

@@ -13,7 +13,6 @@ from roost.api.http.errors import HttpError
 from roost.api.http.json_schemas import (
     CLASS_NAME,
     COUNT,
-    EXAMPLE_CONSUMER,
     EXAMPLE_PROJECT,
     EXAMPLE_PROVIDER,
     EXAMPLE_USER,
@@ -36,23 +35,18 @@ from roost.api.http.json_schemas import (
 )
 from roost.api.http.microversions import Microversion
 from roost.api.http.requests import Request
-from roost.api.http.responses import Response, json_response, no_content, now, with_cache_headers
+from roost.api.http.responses import Response, cached_json, no_content, now, with_cache_headers
 from roost.api.http.streamed_lists import AT_ONCE_MAX, pages, streamed_members, streamed_response
-from roost.api.routing import CACHED, UNKNOWN_PROVIDER, BodyLimit, JsonBody, Route, Success
+from roost.api.routing import CACHED, BodyLimit, JsonBody, Route, Success, routes_of
 from roost.api.services import Services
 from roost.configuration.settings import Settings
 from roost.metrics.catalogue import CLAIMS, CONFLICTS
-from roost.model.consumers import (
-    ANY_GENERATION,
-    UNKNOWN_CONSUMER_TYPE,
-    Claim,
-    ProviderConsumer,
-)
+from roost.model.consumers import ANY_GENERATION, UNKNOWN_CONSUMER_TYPE, Claim, ProviderConsumer
 from roost.model.identifiers import canonical_uuid, is_uuid
-from roost.service import allocations, claims
-from roost.service.allocations import ProviderAllocations
 from roost.service.errors import ConflictCause, ErrorCode
-from roost.service.reshape import NewInventories, reshape
+from roost.service.tables import allocations, claims
+from roost.service.tables.allocations import ProviderAllocations
+from roost.service.tables.reshape import NewInventories, reshape
 from roost.store.connections.errors import Contention
 from roost.store.database import Write
 
@@ -75,15 +69,6 @@ _MAPPINGS: Document = {
     "minProperties": 1,
     "patternProperties": {"[a-zA-Z0-9_-]": list_of(UUID, minimum=1)},
 }
-_HELD_EXAMPLE = {"resources": {"VCPU": 2, "MEMORY_MB": 4096}}
-_OWNER_EXAMPLE = {"project_id": EXAMPLE_PROJECT, "user_id": EXAMPLE_USER}
-_LIST_EXAMPLE = {
-    "allocations": [{"resource_provider": {"uuid": EXAMPLE_PROVIDER}, **_HELD_EXAMPLE}]
-}
-_EXAMPLE_1_12: Document = {"allocations": {EXAMPLE_PROVIDER: _HELD_EXAMPLE}, **_OWNER_EXAMPLE}
-_EXAMPLE_1_28 = _EXAMPLE_1_12 | {"consumer_generation": None}
-_EXAMPLE_1_34 = _EXAMPLE_1_28 | {"mappings": {"": [EXAMPLE_PROVIDER]}}
-_EXAMPLE_1_38 = _EXAMPLE_1_34 | {"consumer_type": "INSTANCE"}
 
 
 def _by_provider(body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -110,31 +95,20 @@ def _count_inventories(body: Mapping[str, Any]) -> int:
     return sum(len(new["inventories"]) or 1 for new in body["inventories"].values())
 
 
-# The allocations of one consumer, by provider: version, schema, example.
-_FIRST_FORM, *_NEWER_FORMS = (
-    (since, document, example)
-    for (since, document), example in zip(
-        growing(
-            ("1.13", {"allocations": _BY_PROVIDER} | _OWNER, {}),
-            ("1.28", {"consumer_generation": {"type": ["integer", "null"]}}, {}),
-            ("1.34", {}, {"mappings": _MAPPINGS}),
-            ("1.38", {"consumer_type": text(CLASS_NAME, minimum=1, maximum=255)}, {}),
-        ),
-        (_EXAMPLE_1_12, _EXAMPLE_1_28, _EXAMPLE_1_34, _EXAMPLE_1_38),
-        strict=True,
-    )
+# The allocations of one consumer, by provider.
+_FIRST_FORM, *_NEWER_FORMS = growing(
+    ("1.13", {"allocations": _BY_PROVIDER} | _OWNER, {}),
+    ("1.28", {"consumer_generation": {"type": ["integer", "null"]}}, {}),
+    ("1.34", {}, {"mappings": _MAPPINGS}),
+    ("1.38", {"consumer_type": text(CLASS_NAME, minimum=1, maximum=255)}, {}),
 )
 
 _ONE = JsonBody(
     "Allocations",
     "The new allocations of the consumer.",
-    ("1.0", record({"allocations": _LIST}), _LIST_EXAMPLE),
-    ("1.8", record({"allocations": _LIST} | _OWNER), _LIST_EXAMPLE | _OWNER_EXAMPLE),
-    (
-        "1.12",
-        record({"allocations": _BY_PROVIDER | {"minProperties": 1}} | _OWNER),
-        _EXAMPLE_1_12,
-    ),
+    ("1.0", record({"allocations": _LIST})),
+    ("1.8", record({"allocations": _LIST} | _OWNER)),
+    ("1.12", record({"allocations": _BY_PROVIDER | {"minProperties": 1}} | _OWNER)),
     *_NEWER_FORMS,
     limits=(BodyLimit("max_allocations", "allocations", _count_one),),
 )
@@ -142,17 +116,11 @@ _SEVERAL = JsonBody(
     "AllocationsOfSeveral",
     "The new allocations, by the uuid of the consumer.",
     *(
-        (since, mapping(UUID_KEY, document, minimum=1), {EXAMPLE_CONSUMER: example})
-        for since, document, example in (_FIRST_FORM, *_NEWER_FORMS)
+        (since, mapping(UUID_KEY, document, minimum=1))
+        for since, document in (_FIRST_FORM, *_NEWER_FORMS)
     ),
     limits=(BodyLimit("max_allocations", "allocations", _count_several),),
 )
-_INVENTORIES_EXAMPLE = {
-    EXAMPLE_PROVIDER: {
-        "resource_provider_generation": 3,
-        "inventories": {"VCPU": {"total": 16}},
-    }
-}
 _RESHAPE = JsonBody(
     "Reshape",
     "The inventories of providers and the allocations of consumers.",
@@ -160,14 +128,11 @@ _RESHAPE = JsonBody(
         (
             since,
             record(
-                {
-                    "inventories": mapping(UUID_KEY, ALL_INVENTORIES, minimum=1),
-                    "allocations": mapping(UUID_KEY, document),
-                }
+                inventories=mapping(UUID_KEY, ALL_INVENTORIES, minimum=1),
+                allocations=mapping(UUID_KEY, document),
             ),
-            {"inventories": _INVENTORIES_EXAMPLE, "allocations": {EXAMPLE_CONSUMER: example}},
         )
-        for since, document, example in _NEWER_FORMS
+        for since, document in _NEWER_FORMS
     ),
     limits=(
         BodyLimit("max_provider_members", "inventories", _count_inventories),
@@ -190,7 +155,8 @@ _CONSUMER = AnswerSchema(
                     "type": "object",
                     "description": "What the consumer holds, by the uuid of the provider.",
                     "additionalProperties": record(
-                        {"generation": GENERATION, "resources": HELD_AMOUNTS}
+                        generation=GENERATION,
+                        resources=HELD_AMOUNTS,
                     ),
                 }
             },
@@ -215,8 +181,11 @@ _CONSUMER = AnswerSchema(
     example=(
         "1.38",
         {
-            "allocations": {EXAMPLE_PROVIDER: {"generation": 3, **_HELD_EXAMPLE}},
-            **_OWNER_EXAMPLE,
+            "allocations": {
+                EXAMPLE_PROVIDER: {"generation": 3, "resources": {"VCPU": 2, "MEMORY_MB": 4096}}
+            },
+            "project_id": EXAMPLE_PROJECT,
+            "user_id": EXAMPLE_USER,
             "consumer_generation": 1,
             "consumer_type": "INSTANCE",
         },
@@ -226,10 +195,8 @@ _CONSUMER = AnswerSchema(
 
 def _provider_allocations(consumer: Document) -> Document:
     return record(
-        {
-            "allocations": {"type": "object", "additionalProperties": consumer},
-            "resource_provider_generation": GENERATION,
-        }
+        allocations={"type": "object", "additionalProperties": consumer},
+        resource_provider_generation=GENERATION,
     )
 
 
@@ -242,21 +209,26 @@ _OF_PROVIDER = AnswerSchema(
             ("1.0", {"resources": HELD_AMOUNTS}, {}), ("1.28", {"consumer_generation": COUNT}, {})
         )
     ),
-    example=(
-        "1.28",
-        {
-            "allocations": {EXAMPLE_CONSUMER: {"resources": {"VCPU": 2}, "consumer_generation": 1}},
-            "resource_provider_generation": 3,
-        },
-    ),
+)
+_BAD = "The body does not fit the schema, or a provider or resource class does not exist."
+_NO_ROOM = (
+    "A provider has no room or no such inventory, or the consumer generation is another. Or other "
+    "requests changed the same providers too often."
 )
 
 
-def show(services: Services, request: Request) -> Response:
-    """The allocations of a consumer; an unknown consumer has none."""
+@Route(
+    "GET",
+    "/allocations/{consumer}",
+    rule="placement:allocations:list",
+    summary="Show the allocations of a consumer",
+    successes={200: Success("The allocations.", _CONSUMER, CACHED)},
+)
+def show_allocations(services: Services, request: Request) -> Response:
+    """What a consumer holds. An unknown consumer holds nothing: there is no 404."""
     found = services.read(allocations.get_consumer_allocations, request.parameters["consumer"])
     if found is None:
-        return with_cache_headers(json_response({"allocations": {}}), request, now())
+        return cached_json(request, {"allocations": {}}, now())
     body: dict[str, Any] = {
         "allocations": {
             item.provider_uuid: {
@@ -272,11 +244,19 @@ def show(services: Services, request: Request) -> Response:
         body["consumer_generation"] = found.generation
     if request.at_least(1, 38):
         body["consumer_type"] = found.consumer_type or UNKNOWN_CONSUMER_TYPE
-    return with_cache_headers(json_response(body), request, found.modified_at)
+    return cached_json(request, body, found.modified_at)
 
 
-def list_for_provider(services: Services, request: Request) -> Response:
-    """The allocations of a provider, by consumer."""
+@Route(
+    "GET",
+    "/resource_providers/{uuid}/allocations",
+    rule="placement:resource_providers:allocations:list",
+    tag="Resource providers",
+    summary="List the consumers of a provider",
+    successes={200: Success("The allocations.", _OF_PROVIDER, CACHED)},
+)
+def list_provider_allocations(services: Services, request: Request) -> Response:
+    """The allocations of the provider, by consumer."""
     found = services.read(
         allocations.list_provider_allocations, request.parameters["uuid"], AT_ONCE_MAX
     )
@@ -288,7 +268,7 @@ def list_for_provider(services: Services, request: Request) -> Response:
         "allocations": _by_consumer(request, found.consumers),
         "resource_provider_generation": found.generation,
     }
-    return with_cache_headers(json_response(body), request, modified_at)
+    return cached_json(request, body, modified_at)
 
 
 def _by_consumer(request: Request, consumers: Iterable[ProviderConsumer]) -> dict[str, Any]:
@@ -314,8 +294,21 @@ def _streamed(services: Services, request: Request, found: ProviderAllocations) 
     )
 
 
-def replace(services: Services, request: Request) -> Response:
-    """Replace the allocations of one consumer."""
+@Route(
+    "PUT",
+    "/allocations/{consumer}",
+    rule="placement:allocations:update",
+    summary="Claim: replace the allocations of a consumer",
+    successes={204: Success("The consumer holds what the request says.")},
+    refusals={400: _BAD, 409: _NO_ROOM},
+    body=_ONE,
+)
+def replace_allocations(services: Services, request: Request) -> Response:
+    """Replace everything that the consumer holds, all or nothing.
+
+    From 1.28 on `consumer_generation` must match; null means a new consumer. From 1.28 on an empty
+    `allocations` releases everything.
+    """
     consumer = _consumer(request.parameters["consumer"])
     body = _ONE.parse(request)
     claim = _claim(services.settings, consumer, body)
@@ -324,8 +317,21 @@ def replace(services: Services, request: Request) -> Response:
     return no_content()
 
 
-def replace_several(services: Services, request: Request) -> Response:
-    """Replace the allocations of several consumers in one transaction."""
+@Route(
+    "POST",
+    "/allocations",
+    rule="placement:allocations:manage",
+    since=Microversion(1, 13),
+    summary="Replace the allocations of several consumers",
+    successes={204: Success("All consumers hold what the request says.")},
+    refusals={400: _BAD, 409: _NO_ROOM},
+    body=_SEVERAL,
+)
+def replace_allocations_of_several(services: Services, request: Request) -> Response:
+    """Replace the allocations of all named consumers, all or none.
+
+    An empty `allocations` releases what a consumer holds.
+    """
     body = _SEVERAL.parse(request)
     found = _claims(services.settings, body)
     _write(services, request, claims.claim_for_several, found)
@@ -333,15 +339,45 @@ def replace_several(services: Services, request: Request) -> Response:
     return no_content()
 
 
-def delete(services: Services, request: Request) -> Response:
-    """Delete the allocations of a consumer."""
+@Route(
+    "DELETE",
+    "/allocations/{consumer}",
+    rule="placement:allocations:delete",
+    summary="Release the allocations of a consumer",
+    successes={204: Success("The consumer holds nothing.")},
+    refusals={
+        404: "The consumer holds nothing.",
+        409: "Other requests changed the same consumer.",
+    },
+)
+def delete_allocations(services: Services, request: Request) -> Response:
+    """Release everything that the consumer holds, whatever its generation is."""
     _write(services, request, claims.delete_allocations, request.parameters["consumer"])
     CLAIMS.count(_RELEASED)
     return no_content()
 
 
+@Route(
+    "POST",
+    "/reshaper",
+    id="reshape",
+    rule="placement:reshaper:reshape",
+    rule_default="rule:service_api",
+    since=Microversion(1, 30),
+    summary="Replace inventories and allocations together",
+    successes={204: Success("The change is made.")},
+    refusals={
+        400: _BAD,
+        409: f"{_NO_ROOM} Or a generation of a provider is another, or an inventory is in use.",
+    },
+    body=_RESHAPE,
+)
 def reshape_providers(services: Services, request: Request) -> Response:
-    """Replace inventories and allocations in one transaction."""
+    """Replace the inventories of providers and the allocations of consumers, as one change.
+
+    The named providers get exactly these inventories, the named consumers these allocations. So
+    inventory moves together with what consumers hold of it.
+    """
     body = _RESHAPE.parse(request)
     wanted = {
         uuid: NewInventories(
@@ -412,106 +448,12 @@ def _claim(settings: Settings, consumer: str, body: Mapping[str, Any]) -> Claim:
     )
 
 
-_TAG = "Allocations"
-_BAD = "The body does not fit the schema, or a provider or resource class does not exist."
-_NO_ROOM = (
-    "A provider has no room or no such inventory, or the consumer generation is another. Or other "
-    "requests changed the same providers too often."
-)
-
-ROUTES = (
-    Route(
-        "GET",
-        "/resource_providers/{uuid}/allocations",
-        list_for_provider,
-        rule="placement:resource_providers:allocations:list",
-        id="list_provider_allocations",
-        tag="Resource providers",
-        summary="List the consumers of a provider",
-        text="The allocations of the provider, by consumer.",
-        successes={200: Success("The allocations.", _OF_PROVIDER, CACHED)},
-        refusals={404: UNKNOWN_PROVIDER},
-    ),
-    Route(
-        "POST",
-        "/allocations",
-        replace_several,
-        rule="placement:allocations:manage",
-        since=Microversion(1, 13),
-        id="replace_allocations_of_several",
-        tag=_TAG,
-        summary="Replace the allocations of several consumers",
-        text=(
-            "Replaces the allocations of all named consumers, all or none. An empty `allocations` "
-            "releases what a consumer holds."
-        ),
-        successes={204: Success("All consumers hold what the request says.")},
-        refusals={400: _BAD, 409: _NO_ROOM},
-        body=_SEVERAL,
-    ),
-    Route(
-        "GET",
-        "/allocations/{consumer}",
-        show,
-        rule="placement:allocations:list",
-        id="show_allocations",
-        tag=_TAG,
-        summary="Show the allocations of a consumer",
-        text="What a consumer holds. An unknown consumer holds nothing: there is no 404.",
-        successes={200: Success("The allocations.", _CONSUMER, CACHED)},
-    ),
-    Route(
-        "PUT",
-        "/allocations/{consumer}",
-        replace,
-        rule="placement:allocations:update",
-        id="replace_allocations",
-        tag=_TAG,
-        summary="Claim: replace the allocations of a consumer",
-        text=(
-            "Replaces everything that the consumer holds, all or nothing. From 1.28 on "
-            "`consumer_generation` must match; null means a new consumer. From 1.28 on an empty "
-            "`allocations` releases everything."
-        ),
-        successes={204: Success("The consumer holds what the request says.")},
-        refusals={400: _BAD, 409: _NO_ROOM},
-        body=_ONE,
-    ),
-    Route(
-        "DELETE",
-        "/allocations/{consumer}",
-        delete,
-        rule="placement:allocations:delete",
-        id="delete_allocations",
-        tag=_TAG,
-        summary="Release the allocations of a consumer",
-        text="Releases everything that the consumer holds, whatever its generation is.",
-        successes={204: Success("The consumer holds nothing.")},
-        refusals={
-            404: "The consumer holds nothing.",
-            409: "Other requests changed the same consumer.",
-        },
-    ),
-    Route(
-        "POST",
-        "/reshaper",
-        reshape_providers,
-        rule="placement:reshaper:reshape",
-        rule_default="rule:service_api",
-        since=Microversion(1, 30),
-        id="reshape",
-        tag=_TAG,
-        summary="Replace inventories and allocations together",
-        text=(
-            "Gives the named providers exactly these inventories and the named consumers exactly "
-            "these allocations, as one change. So inventory moves together with what consumers "
-            "hold of it."
-        ),
-        successes={204: Success("The change is made.")},
-        refusals={
-            400: _BAD,
-            409: f"{_NO_ROOM} Or a generation of a provider is another, or an inventory is in use.",
-        },
-        body=_RESHAPE,
-    ),
+ROUTES = routes_of(
+    "Allocations",
+    list_provider_allocations,
+    replace_allocations_of_several,
+    show_allocations,
+    replace_allocations,
+    delete_allocations,
+    reshape_providers,
 )

@@ -20,20 +20,12 @@ from roost.api.http.json_schemas import (
 )
 from roost.api.http.microversions import Microversion
 from roost.api.http.requests import Request
-from roost.api.http.responses import (
-    Response,
-    json_response,
-    newest,
-    no_content,
-    now,
-    with_cache_headers,
-    with_location,
-)
-from roost.api.routing import CACHED, UNKNOWN_PROVIDER, BodyLimit, JsonBody, Route, Success
+from roost.api.http.responses import Response, cached_json, newest, no_content, now, with_location
+from roost.api.routing import CACHED, BodyLimit, JsonBody, Route, Success, routes_of
 from roost.api.services import Services
 from roost.model.inventory import INTEGER_MAX, RATIO_MAX, Inventory
-from roost.service import inventories, providers
-from roost.service.inventories import ProviderInventories
+from roost.service.tables import inventories, providers
+from roost.service.tables.inventories import ProviderInventories
 
 _INTEGERS = ("total", "reserved", "min_unit", "max_unit", "step_size")
 
@@ -53,21 +45,16 @@ ALL_INVENTORIES = record(
     _SENT_GENERATION
     | {"inventories": mapping(CLASS_NAME, record(_TOTAL, _OTHERS | _SENT_GENERATION))}
 )
-_SENT = {"total": 16, "reserved": 2, "max_unit": 16, "allocation_ratio": 4.0}
 
 _NEW = JsonBody(
     "NewInventory",
     "The new inventory. Fields that are left out get their defaults.",
-    (
-        "1.0",
-        record({"resource_class": text(CLASS_NAME)} | _TOTAL, _OTHERS | _SENT_GENERATION),
-        {"resource_class": "VCPU", **_SENT},
-    ),
+    ("1.0", record({"resource_class": text(CLASS_NAME)} | _TOTAL, _OTHERS | _SENT_GENERATION)),
 )
 _NEW_ONES = JsonBody(
     "NewInventories",
     "All inventories, by resource class, and the generation of the provider.",
-    ("1.0", ALL_INVENTORIES, {"resource_provider_generation": 3, "inventories": {"VCPU": _SENT}}),
+    ("1.0", ALL_INVENTORIES),
     limits=(
         BodyLimit("max_provider_members", "inventories", lambda body: len(body["inventories"])),
     ),
@@ -75,11 +62,7 @@ _NEW_ONES = JsonBody(
 _CHANGED = JsonBody(
     "ChangedInventory",
     "The inventory, and the generation of the provider.",
-    (
-        "1.0",
-        record(_SENT_GENERATION | _TOTAL, _OTHERS),
-        {"resource_provider_generation": 3, **_SENT},
-    ),
+    ("1.0", record(_SENT_GENERATION | _TOTAL, _OTHERS)),
 )
 
 _MEANINGS = {
@@ -94,30 +77,30 @@ _SHOWN = {name: described(FIELDS[name], meaning) for name, meaning in _MEANINGS.
         {"type": "number"}, "The capacity is `(total - reserved) * allocation_ratio`."
     )
 }
-_EXAMPLE = {name: 1 for name in _INTEGERS} | _SENT
 _INVENTORY = AnswerSchema.of(
     "Inventory",
     "One inventory, with the generation of its provider after the request.",
     record(_SHOWN | {"resource_provider_generation": GENERATION}),
-    example=_EXAMPLE | {"resource_provider_generation": 4},
 )
 _INVENTORIES = AnswerSchema.of(
     "Inventories",
     "All inventories of a provider by resource class, with its generation after the request.",
     record(
-        {
-            "resource_provider_generation": GENERATION,
-            "inventories": mapping(CLASS_NAME, record(_SHOWN)),
-        }
+        resource_provider_generation=GENERATION,
+        inventories=mapping(CLASS_NAME, record(_SHOWN)),
     ),
-    example={"resource_provider_generation": 4, "inventories": {"VCPU": _EXAMPLE}},
 )
 _USAGES = AnswerSchema.of(
     "ProviderUsages",
     "What consumers hold of each resource class of which the provider has inventory.",
     record({"resource_provider_generation": GENERATION, "usages": AMOUNTS}),
-    example={"resource_provider_generation": 3, "usages": {"VCPU": 6, "DISK_GB": 0}},
 )
+_OUTDATED = (
+    "The generation is not that of the provider, or another request changed the provider at the "
+    "same time: read again."
+)
+_BAD = "The body does not fit the schema, the class does not exist, or no capacity is left."
+_NONE = "No provider has this uuid, or the provider has no inventory of the class."
 
 
 def parse_inventory(resource_class: str, body: Mapping[str, Any]) -> Inventory:
@@ -160,26 +143,50 @@ def _parsed(services: Services, request: Request, body: JsonBody) -> Any:
     return body.parse(request)
 
 
-def list_all(services: Services, request: Request) -> Response:
-    """All inventories."""
+@Route(
+    "GET",
+    "/resource_providers/{uuid}/inventories",
+    rule="placement:resource_providers:inventories:list",
+    successes={200: Success("The inventories.", _INVENTORIES, CACHED)},
+)
+def list_inventories(services: Services, request: Request) -> Response:
+    """All inventories of the provider."""
     found = services.read(inventories.list_inventories, request.parameters["uuid"])
     modified_at = newest(inventory.modified_at for inventory in found.inventories.values())
-    return with_cache_headers(json_response(_all(found)), request, modified_at)
+    return cached_json(request, _all(found), modified_at)
 
 
-def show(services: Services, request: Request) -> Response:
-    """One inventory."""
+@Route(
+    "GET",
+    "/resource_providers/{uuid}/inventories/{resource_class}",
+    rule="placement:resource_providers:inventories:show",
+    successes={200: Success("The inventory.", _INVENTORY, CACHED)},
+    refusals={404: _NONE},
+)
+def show_inventory(services: Services, request: Request) -> Response:
+    """The inventory of one resource class."""
     found = services.read(
         inventories.get_inventory,
         request.parameters["uuid"],
         request.parameters["resource_class"],
     )
     modified_at = newest(inventory.modified_at for inventory in found.inventories.values())
-    return with_cache_headers(json_response(_one(found)), request, modified_at)
+    return cached_json(request, _one(found), modified_at)
 
 
-def create(services: Services, request: Request) -> Response:
-    """Add one inventory."""
+@Route(
+    "POST",
+    "/resource_providers/{uuid}/inventories",
+    rule="placement:resource_providers:inventories:create",
+    successes={201: Success("The inventory.", _INVENTORY, ("location", "cached"))},
+    refusals={
+        400: _BAD,
+        409: "The provider has an inventory of the class.",
+    },
+    body=_NEW,
+)
+def create_inventory(services: Services, request: Request) -> Response:
+    """Add the inventory of one resource class."""
     uuid = request.parameters["uuid"]
     body = _parsed(services, request, _NEW)
     name = body["resource_class"]
@@ -190,12 +197,23 @@ def create(services: Services, request: Request) -> Response:
         parse_inventory(name, body),
         may_reserve_all=request.at_least(1, 26),
     )
-    response = with_cache_headers(json_response(_one(found), 201), request, now())
+    response = cached_json(request, _one(found), now(), 201)
     return with_location(response, request, f"/resource_providers/{uuid}/inventories/{name}")
 
 
-def replace_all(services: Services, request: Request) -> Response:
-    """Replace all inventories."""
+@Route(
+    "PUT",
+    "/resource_providers/{uuid}/inventories",
+    rule="placement:resource_providers:inventories:update",
+    successes={200: Success("The inventories.", _INVENTORIES, CACHED)},
+    refusals={
+        400: _BAD,
+        409: f"{_OUTDATED} Or a consumer holds a class that is to go.",
+    },
+    body=_NEW_ONES,
+)
+def replace_inventories(services: Services, request: Request) -> Response:
+    """Replace all inventories of the provider. Fields that are left out get their defaults."""
     body = _parsed(services, request, _NEW_ONES)
     found = services.write(
         request,
@@ -205,11 +223,23 @@ def replace_all(services: Services, request: Request) -> Response:
         [parse_inventory(name, sent) for name, sent in body["inventories"].items()],
         may_reserve_all=request.at_least(1, 26),
     )
-    return with_cache_headers(json_response(_all(found)), request, now())
+    return cached_json(request, _all(found), now())
 
 
-def replace_one(services: Services, request: Request) -> Response:
-    """Change one inventory."""
+@Route(
+    "PUT",
+    "/resource_providers/{uuid}/inventories/{resource_class}",
+    rule="placement:resource_providers:inventories:update",
+    successes={200: Success("The inventory.", _INVENTORY, CACHED)},
+    refusals={
+        400: f"{_BAD} Or the provider has no inventory of the class.",
+        404: "No provider has this uuid, or no resource class has this name.",
+        409: _OUTDATED,
+    },
+    body=_CHANGED,
+)
+def replace_inventory(services: Services, request: Request) -> Response:
+    """Replace the inventory of one resource class, which must exist."""
     body = _parsed(services, request, _CHANGED)
     found = services.write(
         request,
@@ -219,11 +249,21 @@ def replace_one(services: Services, request: Request) -> Response:
         parse_inventory(request.parameters["resource_class"], body),
         may_reserve_all=request.at_least(1, 26),
     )
-    return with_cache_headers(json_response(_one(found)), request, now())
+    return cached_json(request, _one(found), now())
 
 
-def delete_one(services: Services, request: Request) -> Response:
-    """Delete one inventory."""
+@Route(
+    "DELETE",
+    "/resource_providers/{uuid}/inventories/{resource_class}",
+    rule="placement:resource_providers:inventories:delete",
+    successes={204: Success("The inventory is gone.")},
+    refusals={
+        404: _NONE,
+        409: "A consumer holds resources of the class.",
+    },
+)
+def delete_inventory(services: Services, request: Request) -> Response:
+    """Delete the inventory of one resource class."""
     services.write(
         request,
         inventories.delete_inventory,
@@ -233,148 +273,47 @@ def delete_one(services: Services, request: Request) -> Response:
     return no_content()
 
 
-def delete_all(services: Services, request: Request) -> Response:
-    """Delete all inventories."""
+@Route(
+    "DELETE",
+    "/resource_providers/{uuid}/inventories",
+    rule="placement:resource_providers:inventories:delete",
+    since=Microversion(1, 5),
+    unknown_status=405,
+    successes={204: Success("The inventories are gone.")},
+    refusals={
+        405: "The version has no such method: it begins with 1.5.",
+        409: "A consumer holds resources of the provider.",
+    },
+)
+def delete_inventories(services: Services, request: Request) -> Response:
+    """Delete all inventories of the provider, of which no consumer holds anything."""
     services.write(request, inventories.delete_inventories, request.parameters["uuid"])
     return no_content()
 
 
-def usages(services: Services, request: Request) -> Response:
-    """The used amount of each inventory."""
+@Route(
+    "GET",
+    "/resource_providers/{uuid}/usages",
+    rule="placement:resource_providers:usages",
+    tag="Resource providers",
+    summary="Show what is used of a provider",
+    successes={200: Success("The usages.", _USAGES, CACHED)},
+)
+def show_provider_usages(services: Services, request: Request) -> Response:
+    """The amounts that consumers hold of the provider."""
     generation, used = services.read(inventories.list_provider_usages, request.parameters["uuid"])
     body = {"resource_provider_generation": generation, "usages": used}
-    return with_cache_headers(json_response(body), request, now())
+    return cached_json(request, body, now())
 
 
-_TAG = "Inventories"
-_OUTDATED = (
-    "The generation is not that of the provider, or another request changed the provider at the "
-    "same time: read again."
-)
-_BAD = "The body does not fit the schema, the class does not exist, or no capacity is left."
-_NONE = "No provider has this uuid, or the provider has no inventory of the class."
-
-ROUTES = (
-    Route(
-        "GET",
-        "/resource_providers/{uuid}/inventories",
-        list_all,
-        rule="placement:resource_providers:inventories:list",
-        id="list_inventories",
-        tag=_TAG,
-        summary="List inventories",
-        text="All inventories of the provider.",
-        successes={200: Success("The inventories.", _INVENTORIES, CACHED)},
-        refusals={404: UNKNOWN_PROVIDER},
-    ),
-    Route(
-        "POST",
-        "/resource_providers/{uuid}/inventories",
-        create,
-        rule="placement:resource_providers:inventories:create",
-        id="create_inventory",
-        tag=_TAG,
-        summary="Add an inventory",
-        text="Adds the inventory of one resource class.",
-        successes={201: Success("The inventory.", _INVENTORY, ("location", "cached"))},
-        refusals={
-            400: _BAD,
-            404: UNKNOWN_PROVIDER,
-            409: "The provider has an inventory of the class.",
-        },
-        body=_NEW,
-    ),
-    Route(
-        "PUT",
-        "/resource_providers/{uuid}/inventories",
-        replace_all,
-        rule="placement:resource_providers:inventories:update",
-        id="replace_inventories",
-        tag=_TAG,
-        summary="Replace all inventories",
-        text=(
-            "Replaces all inventories of the provider. Fields that are left out get their defaults."
-        ),
-        successes={200: Success("The inventories.", _INVENTORIES, CACHED)},
-        refusals={
-            400: _BAD,
-            404: UNKNOWN_PROVIDER,
-            409: f"{_OUTDATED} Or a consumer holds a class that is to go.",
-        },
-        body=_NEW_ONES,
-    ),
-    Route(
-        "DELETE",
-        "/resource_providers/{uuid}/inventories",
-        delete_all,
-        rule="placement:resource_providers:inventories:delete",
-        since=Microversion(1, 5),
-        unknown_status=405,
-        id="delete_inventories",
-        tag=_TAG,
-        summary="Delete all inventories",
-        text="Deletes all inventories of the provider, of which no consumer holds anything.",
-        successes={204: Success("The inventories are gone.")},
-        refusals={
-            404: UNKNOWN_PROVIDER,
-            405: "The version has no such method: it begins with 1.5.",
-            409: "A consumer holds resources of the provider.",
-        },
-    ),
-    Route(
-        "GET",
-        "/resource_providers/{uuid}/inventories/{resource_class}",
-        show,
-        rule="placement:resource_providers:inventories:show",
-        id="show_inventory",
-        tag=_TAG,
-        summary="Show an inventory",
-        text="The inventory of one resource class.",
-        successes={200: Success("The inventory.", _INVENTORY, CACHED)},
-        refusals={404: _NONE},
-    ),
-    Route(
-        "PUT",
-        "/resource_providers/{uuid}/inventories/{resource_class}",
-        replace_one,
-        rule="placement:resource_providers:inventories:update",
-        id="replace_inventory",
-        tag=_TAG,
-        summary="Replace an inventory",
-        text="Replaces the inventory of one resource class, which must exist.",
-        successes={200: Success("The inventory.", _INVENTORY, CACHED)},
-        refusals={
-            400: f"{_BAD} Or the provider has no inventory of the class.",
-            404: "No provider has this uuid, or no resource class has this name.",
-            409: _OUTDATED,
-        },
-        body=_CHANGED,
-    ),
-    Route(
-        "DELETE",
-        "/resource_providers/{uuid}/inventories/{resource_class}",
-        delete_one,
-        rule="placement:resource_providers:inventories:delete",
-        id="delete_inventory",
-        tag=_TAG,
-        summary="Delete an inventory",
-        text="Deletes the inventory of one resource class.",
-        successes={204: Success("The inventory is gone.")},
-        refusals={
-            404: _NONE,
-            409: "A consumer holds resources of the class.",
-        },
-    ),
-    Route(
-        "GET",
-        "/resource_providers/{uuid}/usages",
-        usages,
-        rule="placement:resource_providers:usages",
-        id="show_provider_usages",
-        tag="Resource providers",
-        summary="Show what is used of a provider",
-        text="The amounts that consumers hold of the provider.",
-        successes={200: Success("The usages.", _USAGES, CACHED)},
-        refusals={404: UNKNOWN_PROVIDER},
-    ),
+ROUTES = routes_of(
+    "Inventories",
+    list_inventories,
+    create_inventory,
+    replace_inventories,
+    delete_inventories,
+    show_inventory,
+    replace_inventory,
+    delete_inventory,
+    show_provider_usages,
 )

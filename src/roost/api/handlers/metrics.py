@@ -9,7 +9,7 @@ import roost
 from roost.api.http.errors import HttpError
 from roost.api.http.requests import Request
 from roost.api.http.responses import Response
-from roost.api.routing import Route, Success
+from roost.api.routing import Route, Success, routes_of
 from roost.api.services import Services
 from roost.configuration.settings import WatchSettings
 from roost.metrics.counting import Labels, MetricKind
@@ -25,8 +25,17 @@ from roost.search.forest.forest import Forest
 SumsByLabels: TypeAlias = Mapping[Labels, Mapping[str, ClassSums]]
 
 
-def scrape(services: Services, _request: Request) -> Response:
-    """All metrics. A scrape asks no database, so it answers while the database is away."""
+@Route(
+    "GET",
+    "/metrics",
+    rule=None,
+    is_probe=True,
+    successes={200: Success("The metrics.", media_type=CONTENT_TYPE)},
+    refusals={404: "The operator has turned metrics off."},
+)
+def show_metrics(services: Services, _request: Request) -> Response:
+    """The metrics of all workers, in the text format of Prometheus."""
+    # A scrape asks no database, so it answers while the database is away.
     if not services.settings.watch.metrics:
         raise HttpError(404)
     headers = [("content-type", CONTENT_TYPE), ("cache-control", "no-store")]
@@ -102,18 +111,4 @@ def _sum_families(
         )
 
 
-ROUTES = (
-    Route(
-        "GET",
-        "/metrics",
-        scrape,
-        rule=None,
-        is_probe=True,
-        id="show_metrics",
-        tag="Operating",
-        summary="Show metrics",
-        text="The metrics of all workers, in the text format of Prometheus.",
-        successes={200: Success("The metrics.", media_type=CONTENT_TYPE)},
-        refusals={404: "The operator has turned metrics off."},
-    ),
-)
+ROUTES = routes_of("Operating", show_metrics)

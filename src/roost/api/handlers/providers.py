@@ -32,7 +32,7 @@ from roost.api.http.query_values import parse_member_of, parse_required, parse_r
 from roost.api.http.requests import Request
 from roost.api.http.responses import (
     Response,
-    json_response,
+    cached_json,
     newest,
     no_content,
     now,
@@ -43,18 +43,23 @@ from roost.api.http.streamed_lists import AT_ONCE_MAX, pages, streamed_members, 
 from roost.api.http.validation import check_query
 from roost.api.routing import (
     CACHED,
-    UNKNOWN_PROVIDER,
     JsonBody,
     QueryString,
     RequestParameter,
     Route,
     Success,
+    routes_of,
 )
 from roost.api.services import Services
 from roost.model.identifiers import canonical_uuid
 from roost.model.providers import Provider, ProviderFilter, TraitFilter
-from roost.service import providers
-from roost.service.provider_list import ProviderSelection, list_providers, list_range, measure_list
+from roost.service.questions.provider_list import (
+    ProviderSelection,
+    list_providers,
+    list_range,
+    measure_list,
+)
+from roost.service.tables import providers
 from roost.store.rows.provider_lists import Extent
 
 # How many resource classes a query may name.
@@ -153,26 +158,19 @@ def _stripped(traits: TraitFilter) -> TraitFilter:
 # The bodies and answers of the routes.
 
 _NAME = text(maximum=200)
-_NEW_EXAMPLE = {"name": "host-1", "uuid": EXAMPLE_PROVIDER}
-_NEW_SCHEMAS = growing(
-    ("1.0", {"name": _NAME}, {"uuid": UUID}),
-    ("1.14", {}, {"parent_provider_uuid": UUID_OR_NULL}),
-)
 _NEW = JsonBody(
     "NewResourceProvider",
     "The new provider. Without a uuid the service makes one up.",
-    (*_NEW_SCHEMAS[0], _NEW_EXAMPLE),
-    (*_NEW_SCHEMAS[1], _NEW_EXAMPLE | {"parent_provider_uuid": None}),
+    *growing(
+        ("1.0", {"name": _NAME}, {"uuid": UUID}),
+        ("1.14", {}, {"parent_provider_uuid": UUID_OR_NULL}),
+    ),
+    example={"name": "host-1", "uuid": EXAMPLE_PROVIDER},
 )
 _CHANGED = JsonBody(
     "ChangedResourceProvider",
     "The name and, from 1.14 on, the parent of the provider.",
-    ("1.0", record({"name": _NAME}), {"name": "host-1"}),
-    (
-        "1.14",
-        record({"name": _NAME}, {"parent_provider_uuid": UUID_OR_NULL}),
-        {"name": "host-1", "parent_provider_uuid": None},
-    ),
+    *growing(("1.0", {"name": _NAME}, {}), ("1.14", {}, {"parent_provider_uuid": UUID_OR_NULL})),
 )
 
 
@@ -192,32 +190,16 @@ _NESTED = {
     "parent_provider_uuid": PARENT,
     "root_provider_uuid": described(STRING, "The root; a root names itself."),
 }
-_EXAMPLE = {
-    "uuid": EXAMPLE_PROVIDER,
-    "name": "host-1",
-    "generation": 3,
-    "links": [
-        {
-            "rel": part or "self",
-            "href": f"/resource_providers/{EXAMPLE_PROVIDER}/{part}".rstrip("/"),
-        }
-        for part in ("", *(part for part, _ in _LINKS))
-    ],
-    "parent_provider_uuid": None,
-    "root_provider_uuid": EXAMPLE_PROVIDER,
-}
 _PROVIDER = AnswerSchema(
     "ResourceProvider",
     "A resource provider: a host, a part of a host, or a pool that hosts share.",
     *((str(since), record(_shape(since))) for since in sorted({since for _, since in _LINKS})),
     ("1.14", record(_shape(Microversion(1, 14)) | _NESTED)),
-    example=("1.14", _EXAMPLE),
 )
 _PROVIDERS = AnswerSchema(
     "ResourceProviders",
     "All providers that pass the filters. Their order has no meaning.",
     ("1.0", record({"resource_providers": list_of(_PROVIDER)})),
-    example=("1.14", {"resource_providers": [_EXAMPLE]}),
 )
 
 
@@ -261,8 +243,16 @@ def _escaped(text: str) -> str:
     return orjson.dumps(text)[1:-1].decode()
 
 
-def list_all(services: Services, request: Request) -> Response:
-    """The providers that pass the filters of the query."""
+@Route(
+    "GET",
+    "/resource_providers",
+    rule="placement:resource_providers:list",
+    successes={200: Success("The providers.", _PROVIDERS, CACHED)},
+    refusals={400: "A parameter is unknown to the version, malformed, or names an unknown thing."},
+    queries=(QUERY,),
+)
+def list_resource_providers(services: Services, request: Request) -> Response:
+    """The providers that pass all filters. A filter concerns the provider itself, not its tree."""
     wanted = parse_provider_query(request.query(), request.version)
     forest = services.forest() if wanted.has_conditions else None
     found, selection = services.read(list_providers, forest, wanted, AT_ONCE_MAX)
@@ -272,7 +262,7 @@ def list_all(services: Services, request: Request) -> Response:
         return with_cache_headers(response, request, extent.modified_at or now())
     body = {"resource_providers": _representations(request, found)}
     modified_at = newest(provider.modified_at for provider in found) or now()
-    return with_cache_headers(json_response(body), request, modified_at)
+    return cached_json(request, body, modified_at)
 
 
 def _streamed(
@@ -291,8 +281,27 @@ def _streamed(
     return streamed_members(b'{"resource_providers":[', pieces, b"]}")
 
 
-def create(services: Services, request: Request) -> Response:
-    """Create a provider."""
+@Route(
+    "POST",
+    "/resource_providers",
+    rule="placement:resource_providers:create",
+    successes={
+        201: Success("The provider exists now.", headers=("location",), until=Microversion(1, 19)),
+        200: Success(
+            "The provider exists now.",
+            _PROVIDER,
+            ("location", "cached"),
+            since=Microversion(1, 20),
+        ),
+    },
+    refusals={
+        400: "The body does not fit the schema, or the parent does not exist.",
+        409: "A provider has this name or this uuid.",
+    },
+    body=_NEW,
+)
+def create_resource_provider(services: Services, request: Request) -> Response:
+    """Create a provider. From 1.14 on it may have a parent."""
     body = _NEW.parse(request)
     provider = services.write(
         request,
@@ -303,20 +312,41 @@ def create(services: Services, request: Request) -> Response:
     )
     response = Response(201)
     if request.at_least(1, 20):
-        response = json_response(_representation(request, provider))
-        response = with_cache_headers(response, request, now())
+        response = cached_json(request, _representation(request, provider), now())
     return with_location(response, request, f"/resource_providers/{provider.uuid}")
 
 
-def show(services: Services, request: Request) -> Response:
+@Route(
+    "GET",
+    "/resource_providers/{uuid}",
+    rule="placement:resource_providers:show",
+    successes={200: Success("The provider.", _PROVIDER, CACHED)},
+)
+def show_resource_provider(services: Services, request: Request) -> Response:
     """One provider."""
     provider = services.read(providers.get_provider, request.parameters["uuid"])
     body = _representation(request, provider)
-    return with_cache_headers(json_response(body), request, provider.modified_at)
+    return cached_json(request, body, provider.modified_at)
 
 
-def update(services: Services, request: Request) -> Response:
-    """Rename or move a provider."""
+@Route(
+    "PUT",
+    "/resource_providers/{uuid}",
+    rule="placement:resource_providers:update",
+    summary="Rename or move a provider",
+    successes={200: Success("The provider after the change.", _PROVIDER, CACHED)},
+    refusals={
+        400: "The body does not fit the schema, or the version forbids the new parent.",
+        409: "Another provider has the name.",
+    },
+    body=_CHANGED,
+)
+def update_resource_provider(services: Services, request: Request) -> Response:
+    """Rename a provider.
+
+    From 1.14 on a root may get a parent. From 1.37 on every provider may get another parent or
+    none, and its subtree follows. Without `parent_provider_uuid` the parent stays.
+    """
     uuid = request.parameters["uuid"]
     # A missing provider is an error before a wrong body is.
     services.read(providers.get_provider, uuid)
@@ -329,109 +359,27 @@ def update(services: Services, request: Request) -> Response:
         parent_uuid=body.get("parent_provider_uuid", providers.KEEP_PARENT),
         may_reparent=request.at_least(1, 37),
     )
-    response = json_response(_representation(request, provider))
-    return with_cache_headers(response, request, now())
+    return cached_json(request, _representation(request, provider), now())
 
 
-def delete(services: Services, request: Request) -> Response:
-    """Delete a provider."""
+@Route(
+    "DELETE",
+    "/resource_providers/{uuid}",
+    rule="placement:resource_providers:delete",
+    successes={204: Success("The provider is gone.")},
+    refusals={409: "The provider has children or allocations."},
+)
+def delete_resource_provider(services: Services, request: Request) -> Response:
+    """Delete a provider with its inventories. It must have neither children nor allocations."""
     services.write(request, providers.delete_provider, request.parameters["uuid"])
     return no_content()
 
 
-_TAG = "Resource providers"
-
-ROUTES = (
-    Route(
-        "GET",
-        "/resource_providers",
-        list_all,
-        rule="placement:resource_providers:list",
-        id="list_resource_providers",
-        tag=_TAG,
-        summary="List providers",
-        text=(
-            "The providers that pass all filters. A filter concerns the provider itself, not its "
-            "tree."
-        ),
-        successes={200: Success("The providers.", _PROVIDERS, CACHED)},
-        refusals={
-            400: "A parameter is unknown to the version, malformed, or names an unknown thing."
-        },
-        queries=(QUERY,),
-    ),
-    Route(
-        "POST",
-        "/resource_providers",
-        create,
-        rule="placement:resource_providers:create",
-        id="create_resource_provider",
-        tag=_TAG,
-        summary="Create a provider",
-        text="Creates a provider. From 1.14 on it may have a parent.",
-        successes={
-            201: Success(
-                "The provider exists now.", headers=("location",), until=Microversion(1, 19)
-            ),
-            200: Success(
-                "The provider exists now.",
-                _PROVIDER,
-                ("location", "cached"),
-                since=Microversion(1, 20),
-            ),
-        },
-        refusals={
-            400: "The body does not fit the schema, or the parent does not exist.",
-            409: "A provider has this name or this uuid.",
-        },
-        body=_NEW,
-    ),
-    Route(
-        "GET",
-        "/resource_providers/{uuid}",
-        show,
-        rule="placement:resource_providers:show",
-        id="show_resource_provider",
-        tag=_TAG,
-        summary="Show a provider",
-        text="One provider.",
-        successes={200: Success("The provider.", _PROVIDER, CACHED)},
-        refusals={404: UNKNOWN_PROVIDER},
-    ),
-    Route(
-        "DELETE",
-        "/resource_providers/{uuid}",
-        delete,
-        rule="placement:resource_providers:delete",
-        id="delete_resource_provider",
-        tag=_TAG,
-        summary="Delete a provider",
-        text=(
-            "Deletes a provider with its inventories. It must have neither children nor "
-            "allocations."
-        ),
-        successes={204: Success("The provider is gone.")},
-        refusals={404: UNKNOWN_PROVIDER, 409: "The provider has children or allocations."},
-    ),
-    Route(
-        "PUT",
-        "/resource_providers/{uuid}",
-        update,
-        rule="placement:resource_providers:update",
-        id="update_resource_provider",
-        tag=_TAG,
-        summary="Rename or move a provider",
-        text=(
-            "Renames a provider. From 1.14 on a root may get a parent. From 1.37 on every provider "
-            "may get another parent or none, and its subtree follows. Without "
-            "`parent_provider_uuid` the parent stays."
-        ),
-        successes={200: Success("The provider after the change.", _PROVIDER, CACHED)},
-        refusals={
-            400: "The body does not fit the schema, or the version forbids the new parent.",
-            404: UNKNOWN_PROVIDER,
-            409: "Another provider has the name.",
-        },
-        body=_CHANGED,
-    ),
+ROUTES = routes_of(
+    "Resource providers",
+    list_resource_providers,
+    create_resource_provider,
+    show_resource_provider,
+    delete_resource_provider,
+    update_resource_provider,
 )

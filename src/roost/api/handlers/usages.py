@@ -20,10 +20,10 @@ from roost.api.http.json_schemas import (
 )
 from roost.api.http.microversions import Microversion
 from roost.api.http.requests import Request
-from roost.api.http.responses import Response, json_response, now, with_cache_headers
-from roost.api.routing import CACHED, QueryString, RequestParameter, Route, Success
+from roost.api.http.responses import Response, cached_json, now
+from roost.api.routing import CACHED, QueryString, RequestParameter, Route, Success, routes_of
 from roost.api.services import Services
-from roost.service.allocations import list_project_usages, list_project_usages_by_type
+from roost.service.tables.allocations import list_project_usages, list_project_usages_by_type
 
 _QUERY = QueryString.of(
     RequestParameter("project_id", "The project.", EXAMPLE_PROJECT, EXTERNAL_ID, is_required=True),
@@ -53,12 +53,27 @@ _USAGES = AnswerSchema(
     "What the consumers of a project hold, by resource class; from 1.38 on by consumer type.",
     ("1.9", record({"usages": AMOUNTS})),
     ("1.38", record({"usages": _BY_TYPE})),
-    example=("1.38", {"usages": {"INSTANCE": {"consumer_count": 2, "VCPU": 6, "DISK_GB": 40}}}),
 )
 
 
-def list_all(services: Services, request: Request) -> Response:
-    """The usages of a project; from 1.38 on by consumer type."""
+def target_project(request: Request) -> str | None:
+    """The project in the query, which the policy needs before the query is checked."""
+    return dict(request.query()).get("project_id")
+
+
+@Route(
+    "GET",
+    "/usages",
+    rule="placement:usages",
+    rule_default="rule:admin_or_project_reader_or_service_api",
+    target_project=target_project,
+    summary="Show what a project uses",
+    successes={200: Success("The usages.", _USAGES, CACHED)},
+    refusals={400: "A parameter is unknown or malformed, or the project is missing."},
+    queries=(_QUERY,),
+)
+def show_usages(services: Services, request: Request) -> Response:
+    """The sums over all consumers of a project. Readers of a project may see their own."""
     values = _QUERY.parse(request)
     project, user = values["project_id"], values.get("user_id")
     if request.at_least(1, 38):
@@ -73,29 +88,7 @@ def list_all(services: Services, request: Request) -> Response:
         }
     else:
         body = {"usages": dict(services.read(list_project_usages, project, user))}
-    return with_cache_headers(json_response(body), request, now())
+    return cached_json(request, body, now())
 
 
-def target_project(request: Request) -> str | None:
-    """The project in the query, which the policy needs before the query is checked."""
-    return dict(request.query()).get("project_id")
-
-
-ROUTES = (
-    Route(
-        "GET",
-        "/usages",
-        list_all,
-        rule="placement:usages",
-        rule_default="rule:admin_or_project_reader_or_service_api",
-        since=Microversion(1, 9),
-        target_project=target_project,
-        id="show_usages",
-        tag="Allocations",
-        summary="Show what a project uses",
-        text="The sums over all consumers of a project. Readers of a project may see their own.",
-        successes={200: Success("The usages.", _USAGES, CACHED)},
-        refusals={400: "A parameter is unknown or malformed, or the project is missing."},
-        queries=(_QUERY,),
-    ),
-)
+ROUTES = routes_of("Allocations", show_usages, since=Microversion(1, 9))

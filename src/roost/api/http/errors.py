@@ -109,6 +109,16 @@ def from_domain_error(error: DomainError) -> HttpError:
     return HttpError(status, error.message, error.code)
 
 
+def bad_value(sentence: str) -> HttpError:
+    """400 for a value in a query string, or in the body of a route of ours."""
+    return HttpError(400, sentence, ErrorCode.QUERY_BAD_VALUE)
+
+
+def sent_twice(name: str) -> HttpError:
+    """400 for a parameter of ours that has one value."""
+    return HttpError(400, f"{name} may be sent once. Leave one out.", ErrorCode.QUERY_DUPLICATE_KEY)
+
+
 def method_not_allowed(method: str, allow: str | None, text: str = "") -> HttpError:
     """405 with the name of the method, and with the `allow` header if there is one."""
     return HttpError(405, text, named=method, headers=(("allow", allow),) if allow else ())

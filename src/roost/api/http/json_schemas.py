@@ -16,6 +16,7 @@ CLASS_NAME = "^[A-Z0-9_]+$"
 CUSTOM_CLASS_NAME = "^CUSTOM_[A-Z0-9_]+$"
 UUID_KEY = "^[0-9a-fA-F-]{36}$"
 
+_NOTHING: Mapping[str, Any] = {}
 UUID: Document = {"type": "string", "format": "uuid"}
 UUID_OR_NULL: Document = {"type": ["string", "null"], "format": "uuid"}
 STRING: Document = {"type": "string"}
@@ -24,7 +25,6 @@ EXTERNAL_ID: Document = {"type": "string", "minLength": 1, "maxLength": 255}
 
 # What examples name.
 EXAMPLE_PROVIDER = "c0ffee00-0000-4000-8000-000000000001"
-EXAMPLE_HOST = {"uuid": EXAMPLE_PROVIDER, "name": "host-1"}
 EXAMPLE_CONSUMER = "c0ffee00-0000-4000-8000-00000000c001"
 EXAMPLE_AGGREGATE = "42896e0d-205d-4fe3-bd1e-100924931787"
 EXAMPLE_PROJECT = "42a32c07-3eeb-4401-9373-68a8cdca6784"
@@ -63,18 +63,19 @@ def list_of(items: Document | AnswerSchema, minimum: int = 0, unique: bool = Fal
     return {"type": "array", "items": items} | limits
 
 
-def record(required: Mapping[str, Any], optional: Mapping[str, Any] | None = None) -> Document:
+def record(
+    required: Mapping[str, Any] = _NOTHING, optional: Mapping[str, Any] = _NOTHING, /, **more: Any
+) -> Document:
     """An object with these members only."""
-    return members(required, optional) | {"additionalProperties": False}
+    return members(required, optional, **more) | {"additionalProperties": False}
 
 
-def members(required: Mapping[str, Any], optional: Mapping[str, Any] | None = None) -> Document:
-    """An object with these members. Later releases may add more."""
-    return {
-        "type": "object",
-        "properties": {**required, **(optional or {})},
-        "required": list(required),
-    }
+def members(
+    required: Mapping[str, Any] = _NOTHING, optional: Mapping[str, Any] = _NOTHING, /, **more: Any
+) -> Document:
+    """An object with these members; `more` are required, too. Later releases may add others."""
+    needed = {**required, **more}
+    return {"type": "object", "properties": {**needed, **optional}, "required": list(needed)}
 
 
 def mapping(key_pattern: str, value: Document, minimum: int = 0) -> Document:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from roost.configuration.limit_log import LIMIT_LOG
@@ -184,6 +185,8 @@ def served_at(environ: Mapping[str, Any]) -> str:
 # The host of a request, as its client or a proxy names it. It becomes a part of links.
 
 
+# A service has few hosts, and every request names one.
+@lru_cache(maxsize=64)
 def is_host(text: str) -> bool:
     """Whether the text is a host with an optional port, as RFC 3986 writes it.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,6 +25,8 @@ _LENGTH_DIGITS_MAX = 18
 _SAFE_IN_PATHS = "/:@!$&'()*+,;=~"
 # A path that quoting leaves as it is: almost every one, and a third of the time.
 _is_plain = re.compile(r"[A-Za-z0-9/_.:~-]*").fullmatch
+# The digit of a random UUID's variant, by the digit that it replaces. Its version is 4.
+_VARIANTS = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
 _GLOBAL_ID = re.compile(r"req-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 
 
@@ -48,59 +51,40 @@ UNKNOWN_ROUTE = "unknown"
 
 
 class Request:
-    """One request: its parts, its caller, and whether it has written."""
+    """One request: its parts, its caller, and whether it has written.
 
-    __slots__ = (
-        "_body",
-        "began",
-        "caller",
-        "candidates",
-        "environ",
-        "has_written",
-        "id",
-        "is_probe",
-        "limits",
-        "method",
-        "parameters",
-        "path",
-        "reason",
-        "route",
-        "search",
-        "times",
-        "trace",
-        "version",
-        "version_label",
-        "version_text",
-    )
+    Most requests change few of the values that the class has.
+    """
+
+    # The path of the route table, which is known after the caller is.
+    route = UNKNOWN_ROUTE
+    # Whether a program asks this every few seconds.
+    is_probe = False
+    # What the request searched, for the account of a slow search.
+    search: SearchAsked | None = None
+    # Where the candidates of its answer come from, and how many there are.
+    candidates: tuple[str, int] | None = None
+    # Why its answer has no candidates, if an operator asks for it.
+    reason: str | None = None
+    trace: RequestTrace | None = None
+    version: Microversion = MIN_VERSION
+    # The version as the log names it; a dash until client and server have agreed on one.
+    version_text = "-"
+    # The version as metrics name it; `None` until the policy has admitted the request.
+    version_label: str | None = None
+    caller = _UNKNOWN_CALLER
+    has_written = False
+    # The variable parts of the path, by name.
+    parameters: Mapping[str, str]
+    _body: bytes | None = None
 
     def __init__(self, environ: dict[str, Any], limits: Limits) -> None:
         self.environ = environ
         self.began = perf_counter()
         self.times = StageTimes()
-        # The path of the route table, which is known after the caller is.
-        self.route = UNKNOWN_ROUTE
-        # Whether a program asks this every few seconds.
-        self.is_probe = False
-        # What the request searched, for the account of a slow search.
-        self.search: SearchAsked | None = None
-        # Where the candidates of its answer come from, and how many there are.
-        self.candidates: tuple[str, int] | None = None
-        # Why its answer has no candidates, if an operator asks for it.
-        self.reason: str | None = None
-        self.trace: RequestTrace | None = None
         self.id = _new_id()
         self.method: str = environ["REQUEST_METHOD"]
         self.path: str = environ.get("PATH_INFO", "")
-        self.version: Microversion = MIN_VERSION
-        # The version as the log names it; a dash until client and server have agreed on one.
-        self.version_text = "-"
-        # The version as metrics name it; `None` until the policy has admitted the request.
-        self.version_label: str | None = None
-        self.caller = _UNKNOWN_CALLER
-        self.has_written = False
-        # The variable parts of the path, by name.
-        self.parameters: dict[str, str] = {}
-        self._body: bytes | None = None
         self.limits = limits
 
     def header(self, name: str) -> str | None:
@@ -179,8 +163,8 @@ class Request:
     @property
     def _length(self) -> int:
         """The length in the headers; 0 if there is none, or if it is no number."""
-        text = self.environ.get("CONTENT_LENGTH") or ""
-        return int(text) if is_length(text) else 0
+        text = self.environ.get("CONTENT_LENGTH")
+        return int(text) if text and is_length(text) else 0
 
     def query(self) -> list[tuple[str, str]]:
         """The query string as pairs, in its order; 400 if it is too long or not UTF-8."""
@@ -198,10 +182,9 @@ def _header_key(name: str) -> str:
 def _new_id() -> str:
     """A fresh request id: `req-` and a random UUID, which the `uuid` module makes more slowly."""
     digits = os.urandom(16).hex()
-    # The version is 4, and the variant is one of 8, 9, a and b.
-    variant = "89ab"[int(digits[16], 16) & 3]
     return (
-        f"req-{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+        f"req-{digits[:8]}-{digits[8:12]}-4{digits[13:16]}"
+        f"-{_VARIANTS[digits[16]]}{digits[17:20]}-{digits[20:]}"
     )
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -64,16 +66,30 @@ def with_cache_headers(
     return response
 
 
-def newest(times: Iterable[datetime | None]) -> datetime | None:
+def cached_json(
+    request: Request, content: Any, modified_at: datetime | None, status: int = 200
+) -> Response:
+    """An answer with a JSON body and the headers for caches."""
+    return with_cache_headers(json_response(content, status), request, modified_at)
+
+
+def newest(moments: Iterable[datetime | None]) -> datetime | None:
     """The latest of the times; `None` if there is none."""
-    return max((time for time in times if time is not None), default=None)
+    return max((moment for moment in moments if moment is not None), default=None)
 
 
 def now() -> datetime:
-    """The current time, for answers without a time of modification."""
-    return datetime.now(UTC)
+    """The current second, for answers without a time of modification."""
+    return _moment(int(time.time()))
 
 
+@lru_cache(maxsize=2)
+def _moment(second: int) -> datetime:
+    return datetime.fromtimestamp(second, UTC)
+
+
+# All answers of a second have the same date, and so have all that were written in one second.
+@lru_cache(maxsize=1024)
 def http_date(moment: datetime) -> str:
     """A time in the form of HTTP headers. A time without zone is in UTC.
 

@@ -57,7 +57,7 @@ _BUSY = Readiness(
 
 
 class ReadinessCheck:
-    """Checks a database and the forest from it. For any number of threads."""
+    """Check a database and the forest from it. For any number of threads."""
 
     def __init__(self, database: Database, replica: Replica) -> None:
         self._database = database

@@ -9,6 +9,8 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from oslo_context.context import RequestContext
@@ -39,38 +41,33 @@ class LogContext(RequestContext):
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        # The caller that the values tell, and the values. oslo.log asks twice for each line.
-        self._told: tuple[Caller, _LineContext] | None = None
 
     def __getattr__(self, name: str) -> Any:
-        # What oslo.log and handlers ask for, such as `request_id`.
+        # What handlers ask for, such as `request_id`.
         if name.startswith("_"):
             raise AttributeError(name)
-        return getattr(self._values(), name)
+        request = self._request
+        context = _line_context(_words_of(request.caller).fields)
+        context.request_id, context.global_request_id = request.id, request.global_id
+        return getattr(context, name)
 
     def get_logging_values(self) -> dict[str, Any]:
         """The values at the time of the line."""
-        values: dict[str, Any] = self._values().get_logging_values()
+        request = self._request
+        values = _words_of(request.caller).context.copy()
+        values["request_id"], values["global_request_id"] = request.id, request.global_id
         return values
 
-    def _values(self) -> _LineContext:
-        caller = self._request.caller
-        if self._told is None or self._told[0] is not caller:
-            self._told = caller, self._line_context(caller)
-        return self._told[1]
 
-    def _line_context(self, caller: Caller) -> _LineContext:
-        identity = _identity_fields(caller)
-        return _LineContext(
-            request_id=self._request.id,
-            global_request_id=self._request.global_id,
-            user_id=identity["user"],
-            project_id=identity["project"],
-            domain_id=identity["domain"],
-            system_scope=identity["system_scope"],
-            user_domain_id=identity["user_domain"],
-            project_domain_id=identity["project_domain"],
-        )
+def _line_context(fields: Mapping[str, str | None]) -> _LineContext:
+    return _LineContext(
+        user_id=fields["user"],
+        project_id=fields["project"],
+        domain_id=fields["domain"],
+        system_scope=fields["system_scope"],
+        user_domain_id=fields["user_domain"],
+        project_domain_id=fields["project_domain"],
+    )
 
 
 class _NoRequest(RequestContext):
@@ -86,27 +83,33 @@ class _NoRequest(RequestContext):
 NO_REQUEST = _NoRequest()
 
 
-def _identity_fields(caller: Caller) -> dict[str, str | None]:
-    """What lines say about a caller, by the names of oslo.log; names from headers are printable."""
-    return {
-        "user": caller.user and printable(caller.user),
-        "project": caller.project and printable(caller.project),
-        "domain": caller.domain and printable(caller.domain),
-        "system_scope": caller.system_scope and printable(caller.system_scope),
-        "user_domain": caller.user_domain and printable(caller.user_domain),
-        "project_domain": caller.project_domain and printable(caller.project_domain),
+class _CallerWords(NamedTuple):
+    """What lines say about a caller. Names from headers are printable."""
+
+    # The fields of JSON, by the names and in the order of oslo.log.
+    fields: dict[str, str | None]
+    # The fields as the usual form of oslo.log prints them.
+    text: str
+    # The context of oslo.log, but for the ids of the request.
+    context: dict[str, Any]
+
+
+# oslo.context takes 12 microseconds for a context and its values.
+@lru_cache(maxsize=256)
+def _words_of(caller: Caller) -> _CallerWords:
+    fields = {
+        name: value and printable(value)
+        for name, value in (
+            ("user", caller.user),
+            ("project", caller.project),
+            ("domain", caller.domain),
+            ("system_scope", caller.system_scope),
+            ("user_domain", caller.user_domain),
+            ("project_domain", caller.project_domain),
+        )
     }
-
-
-def _identity_of(request: Request) -> str:
-    """The ids and the caller, as the usual form of oslo.log prints them."""
-    caller = request.caller
-    # One check of the whole text costs no more than two did; six take 0.8 microseconds more.
-    shown = printable(
-        f"{caller.user or '-'} {caller.project or '-'} {caller.domain or '-'} "
-        f"{caller.system_scope or '-'} {caller.user_domain or '-'} {caller.project_domain or '-'}"
-    )
-    return f"{request.global_id} {request.id} {shown}"
+    text = " ".join(value or "-" for value in fields.values())
+    return _CallerWords(fields, text, _line_context(fields).get_logging_values())
 
 
 def log_request(request: Request, response: Response, size: int, seconds: float) -> None:
@@ -150,7 +153,7 @@ class RequestFields(NamedTuple):
         return {
             "request_id": request.id,
             "global_request_id": request.global_id,
-            **_identity_fields(request.caller),
+            **_words_of(request.caller).fields,
             "remote": environ.get("REMOTE_ADDR"),
             "method": request.method,
             "path": self.path,
@@ -160,7 +163,7 @@ class RequestFields(NamedTuple):
             "status": self.status,
             "bytes": self.size,
             "duration": round(self.seconds, 6),
-            "stages": {name: round(spent, 6) for name, spent in request.times.by_name().items()},
+            "stages": request.times.by_name(),
             **({} if request.reason is None else {"reason": request.reason}),
         }
 
@@ -186,7 +189,7 @@ def _record(
     values["process"] = os.getpid()
     # For handlers and forms that the operator chose.
     values["context"] = LogContext(request)
-    values[IDENTITY] = _identity_of(request)
+    values[IDENTITY] = f"{request.global_id} {request.id} {_words_of(request.caller).text}"
     values[FIELDS] = fields
     return record
 

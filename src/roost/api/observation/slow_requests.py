@@ -13,7 +13,7 @@ from roost.model.candidates import CandidateQuery
 from roost.model.limits import Limits
 from roost.model.text import printable
 from roost.search.forest.forest import Forest
-from roost.service.explain import describe_account
+from roost.service.questions.explain import describe_account
 from roost.turns import TURNS, SearchTooLong, TooManySearches, Turn
 
 _LOG = logging.getLogger(__name__)

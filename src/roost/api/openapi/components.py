@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import Any, NamedTuple, TypeVar
 
-from roost.api.http.json_schemas import AnswerSchema, ByVersion, Document
-from roost.api.http.microversions import HISTORY, MAX_VERSION, SERVICE_TYPE, Microversion
-from roost.api.openapi.errors import EARLY_REFUSAL, REFUSAL, UNAUTHORIZED, error_example
-from roost.api.openapi.spans import ALL_VERSIONS, Span, spans_of
+from roost.api.http.json_schemas import (
+    INTEGER,
+    STRING,
+    AnswerSchema,
+    ByVersion,
+    Document,
+    choice,
+    described,
+    list_of,
+    members,
+)
+from roost.api.http.microversions import (
+    HISTORY,
+    MAX_VERSION,
+    MIN_VERSION,
+    SERVICE_TYPE,
+    Microversion,
+)
+from roost.api.openapi.examples import answer_example, body_example
 from roost.api.routing import JSON, JsonBody
+from roost.service.errors import ErrorCode
 
+T = TypeVar("T")
+
+MARK = "x-openstack-microversions"
 VERSION_HEADER = "OpenStack-API-Version"
 
 # The headers of answers, by the name that an operation gives them.
@@ -32,6 +53,115 @@ _OF_ERRORS = {
     405: {"Allow": "The methods of the path."},
     503: {"Retry-After": "After how many seconds the same request may succeed."},
 }
+
+# The versions of a part of the document: from which one to which one it holds.
+
+
+class Span(NamedTuple):
+    """Versions without a gap."""
+
+    first: Microversion = MIN_VERSION
+    last: Microversion = MAX_VERSION
+
+    def __str__(self) -> str:
+        if self.last == MAX_VERSION:
+            return f"From {self.first} on"
+        return f"From {self.first} to {self.last}"
+
+    def common(self, other: Span) -> Span | None:
+        """The versions of both; `None` if there are none."""
+        both = Span(max(self.first, other.first), min(self.last, other.last))
+        return both if both.first <= both.last else None
+
+    def mark(self) -> Document:
+        """The extension that tells programs the versions. The newest one is no end."""
+        bounds = {"min": str(self.first)}
+        if self.last != MAX_VERSION:
+            bounds["max"] = str(self.last)
+        return {MARK: bounds}
+
+
+ALL_VERSIONS = Span()
+
+
+def spans_of(values: ByVersion[T], within: Span) -> Iterator[tuple[Span, T]]:
+    """Each value with the versions for which it holds, as far as they are `within` others."""
+    starts = [since for since, _ in values.entries]
+    ends = [Microversion(major, minor - 1) for major, minor in starts[1:]]
+    for (since, value), last in zip(values.entries, [*ends, MAX_VERSION], strict=True):
+        common = Span(since, last).common(within)
+        if common is not None:
+            yield common, value
+
+
+# The schemas of errors.
+
+_REQUEST_ID = "req-5a6b1c1e-6a5f-4b0e-9d0c-0c5d8b6b0a55"
+_REQUIRED: Document = {
+    "status": described(INTEGER, "The status of the answer."),
+    "title": described(STRING, "The name of the status."),
+    "detail": described(STRING, "What failed and why, for people."),
+    "request_id": described(STRING, "The id by which the log names the request."),
+}
+_CODE: Document = {
+    "code": described(
+        choice(*(code.value for code in ErrorCode)),
+        "What failed, for programs: from 1.23 on, and in routes below `/roost/` always.",
+    )
+}
+_RANGE: Document = {
+    "max_version": described(STRING, "The newest microversion."),
+    "min_version": described(STRING, "The oldest microversion."),
+}
+
+
+def _errors(required: Document, optional: Document) -> Document:
+    return members({"errors": list_of(members(required, optional), minimum=1)})
+
+
+def error_example(status: int, text: str) -> dict[str, Any]:
+    """The body of an error with this status."""
+    error: dict[str, Any] = {
+        "status": status,
+        "title": HTTPStatus(status).phrase,
+        "detail": text,
+        "code": ErrorCode.UNDEFINED.value,
+        "request_id": _REQUEST_ID,
+    }
+    return {"errors": [error]}
+
+
+REFUSAL = AnswerSchema(
+    "Errors",
+    "Why the service refused the request.",
+    ("1.0", _errors(_REQUIRED, _CODE)),
+    ("1.23", _errors(_REQUIRED | _CODE, {})),
+)
+
+EARLY_REFUSAL = AnswerSchema.of(
+    "EarlyErrors",
+    "The same for statuses that may come before client and server agree on a version. Such an "
+    "answer has no code.",
+    _errors(_REQUIRED, _CODE | _RANGE),
+)
+
+UNAUTHORIZED = AnswerSchema.of(
+    "Unauthorized",
+    "The request has no valid token. The form depends on `[api]auth_strategy`.",
+    {
+        "anyOf": [
+            members({"message": STRING, "code": STRING, "title": STRING}),
+            members({"error": members({"code": INTEGER, "title": STRING, "message": STRING})}),
+        ]
+    },
+    example={
+        "error": {
+            "code": 401,
+            "title": "Unauthorized",
+            "message": "The request you have made requires authentication.",
+        }
+    },
+)
 
 # Each status of an error: its name among the components, what it means, and its schema.
 ERRORS: dict[int, tuple[str, str, AnswerSchema]] = {
@@ -96,12 +226,9 @@ class Components:
         return _reference("schemas", schema.name)
 
     def answer_content(self, schema: AnswerSchema) -> Document:
-        """The schema of an answer with its example, if this version gives it."""
-        content: Document = {"schema": self.answer(schema)}
-        if schema.example is not None:
-            example = schema.example.find(self._version or MAX_VERSION)
-            content |= {} if example is None else {"example": example}
-        return content
+        """The schema of an answer with an example: its own, or one that fits the schema."""
+        example = answer_example(schema, self._version or MAX_VERSION)
+        return {"schema": self.answer(schema), "example": example}
 
     def request_body(self, body: JsonBody, span: Span, *, required: bool) -> Document:
         """The body that a route takes in these versions, with an example."""
@@ -113,12 +240,15 @@ class Components:
         content: Document = {"schema": _reference("schemas", body.name)}
         if self._version is None:
             content["examples"] = {
-                f"since_{since}": {"summary": str(span), "value": value} | span.mark()
-                for span, value in spans_of(body.examples, span)
-                for since in [span.first]
+                f"since_{each.first}": {
+                    "summary": str(each),
+                    "value": body_example(body, each.first),
+                }
+                | each.mark()
+                for each, _ in spans_of(body.schemas, span)
             }
         else:
-            content["example"] = body.examples.at(self._version)
+            content["example"] = body_example(body, self._version)
         return {"description": body.text, "required": required, "content": {JSON: content}}
 
     def parameter(self, name: str, document: Document) -> Document:
@@ -152,7 +282,8 @@ class Components:
             plain = {"schema": {"type": "string"}}
             content = self.answer_content(schema)
             # A service that refuses a token has a form of its own.
-            content.setdefault("example", error_example(status, general))
+            if schema is not UNAUTHORIZED:
+                content["example"] = error_example(status, general)
             self.responses[name] = {
                 "description": general,
                 "headers": self.header_references(_OF_ERRORS.get(status, {})),

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 import roost
 from roost.api.http.json_schemas import Document
 from roost.api.http.microversions import HISTORY, MAX_VERSION, MIN_VERSION, Microversion
-from roost.api.openapi.components import HEADERS, Components
+from roost.api.openapi.components import HEADERS, MARK, Components, Span
 from roost.api.openapi.parameters import header_parameters, path_parameters, query_parameters
-from roost.api.openapi.spans import MARK, Span
 from roost.api.routing import JSON, Route, Success
 
 _ABOUT = """\

@@ -15,8 +15,7 @@ from roost.api.http.json_schemas import (
     text,
 )
 from roost.api.http.microversions import MAX_VERSION, Microversion
-from roost.api.openapi.components import Components
-from roost.api.openapi.spans import Span, spans_of
+from roost.api.openapi.components import Components, Span, spans_of
 from roost.api.routing import QueryString, Route
 
 GROUPS_NAME = "request_groups"
@@ -28,6 +27,11 @@ _NAME = text(CLASS_NAME, minimum=1, maximum=255)
 # What each variable part of a path is, with a valid value.
 _IN_PATHS: dict[str, tuple[str, Document, str]] = {
     "uuid": ("The uuid of the provider.", UUID, EXAMPLE_PROVIDER),
+    "provider": (
+        "The uuid or the name of the provider.",
+        text(minimum=1, maximum=200),
+        EXAMPLE_PROVIDER,
+    ),
     "consumer": ("The uuid of the consumer.", UUID, EXAMPLE_CONSUMER),
     "name": ("The name of the resource class or trait.", _NAME, "CUSTOM_GOLD"),
     "resource_class": ("The name of the resource class.", _NAME, "VCPU"),

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from oslo_policy import policy
 
@@ -50,7 +50,8 @@ _LEGACY = "rule:admin_api"
 
 _Question: TypeAlias = tuple[str, Caller, str | None]
 """A rule, the caller, and the project that the rule is about."""
-_UNKNOWN = object()
+# No refusal has this text.
+_UNKNOWN = "\0"
 
 
 class Policy:
@@ -113,7 +114,7 @@ class Policy:
         if now >= self._look_for_files_at:
             self._paths = self._find_files()
             self._look_for_files_at = now + _LOOK_FOR_FILES_SECONDS
-        return tuple((path, _modified(path)) for path in self._paths)
+        return self._paths, *map(_modified, self._paths)
 
     def _find_files(self) -> tuple[str, ...]:
         options = self._conf.oslo_policy
@@ -144,9 +145,9 @@ class _Rules:
         """`None` if the rule allows it, else the text of the refusal."""
         question = rule, caller, target_project
         # One lookup, because another thread may clear the table between two.
-        known: Any = self._decisions.get(question, _UNKNOWN)
-        if known is not _UNKNOWN:
-            return cast("str | None", known)
+        decision = self._decisions.get(question, _UNKNOWN)
+        if decision is not _UNKNOWN:
+            return decision
         decision = self._decide(*question)
         if self._cacheable:
             self._remember(question, decision)

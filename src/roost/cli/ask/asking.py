@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,11 +24,12 @@ from roost.cli.shared.watching import present, watch_option
 from roost.client.errors import NotOffered, PlacementError, QuestionRefused
 from roost.client.lookup import find_uuid
 from roost.client.placement.placement import Administration
-from roost.client.questions import Questions
+from roost.client.questions import Questions, ServerQuestion
 from roost.model.identifiers import is_uuid
 from roost.model.text import nearest_names, own_lines, with_next
 
 _NOT_OFFERED = "This server is no Roost server, or an older one: it does not offer {path}."
+_SHOWN_MAX = 1000
 
 
 def question_command(
@@ -91,15 +93,14 @@ class TypedQuestion:
     def answer(
         self,
         query: str,
-        sent: str,
-        ask: Callable[[], dict[str, Any]],
+        question: ServerQuestion,
         *,
         sign: str,
         pairs: QueryPairs | None = None,
         providers: Iterable[str] = (),
         elsewhere: Callable[[QueryPairs], str] | None = None,
     ) -> dict[str, Any]:
-        """What the server answers; it shows `sent` before, and `sign` meanwhile.
+        """What the server answers; it shows the question before, and `sign` meanwhile.
 
         A refusal names what the server does not know of pairs and providers, with near names. If
         the server lacks the route, `elsewhere` makes the next command of the request. With
@@ -109,11 +110,11 @@ class TypedQuestion:
             click.echo(query)
             raise click.exceptions.Exit
         if not self._is_told:
-            _announce(sent)
+            _announce(question)
             self._is_told = True
         try:
             with _waiting(sign):
-                return ask()
+                return self.server.answer(question)
         except NotOffered as error:
             text = _NOT_OFFERED.format(path=error.path)
             following = (elsewhere or any_server_command)(self._request.pairs)
@@ -149,9 +150,15 @@ def room_command(pairs: QueryPairs) -> str:
     return "roost provider list"
 
 
-def _announce(what: str) -> None:
+def _announce(question: ServerQuestion) -> None:
     """Show what is sent, in standard error, so that pipes get the answer only."""
-    Console(stderr=True, highlight=False).print(plain_line(what, "dim"), soft_wrap=True)
+    sent = f"GET {question.address}"
+    if question.body is not None:
+        body = json.dumps(question.body)
+        # Many claims make a body long.
+        shown = body if len(body) <= _SHOWN_MAX else f"{body[:_SHOWN_MAX]} ..."
+        sent = f"POST {question.address} {shown}"
+    Console(stderr=True, highlight=False).print(plain_line(sent, "dim"), soft_wrap=True)
 
 
 @contextmanager

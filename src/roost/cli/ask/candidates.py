@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import click
@@ -15,8 +14,8 @@ from roost.cli.ask.options import EXIT_NONE, candidate_options
 from roost.cli.ask.words import QueryPairs, group_name, plain_pairs, query_string
 from roost.cli.shared.output import Output, OutputForm, Table, columns_of
 from roost.cli.shared.terminal import plain_line
-from roost.client.lookup import names_in_trees
-from roost.client.questions import Json, candidates_address, ranked_candidates_address
+from roost.client.cloud_reader import CloudReader, ProviderChoice
+from roost.client.questions import Json, ask_candidates, ask_ranked_candidates
 
 _COLUMNS = columns_of(">CANDIDATE, PROVIDER, GROUPS, RESOURCE CLASS, >AMOUNT, >FREE, ROOT?, UUID?")
 
@@ -122,15 +121,15 @@ def candidates(
     if seed is not None:
         order = order or "random"
     if order or pairs != plain_pairs(pairs):
-        ask = partial(asked.server.ranked_candidates, query, order, seed)
-        address = ranked_candidates_address(query, order, seed)
+        question = ask_ranked_candidates(query, order, seed)
     else:
-        ask = partial(asked.server.candidates, query)
-        address = candidates_address(query)
-    answer = asked.answer(query, f"GET {address}", ask, sign="The server searches ...", pairs=pairs)
+        question = ask_candidates(query)
+    answer = asked.answer(query, question, sign="The server searches ...", pairs=pairs)
     listed = CandidateList(answer)
     if asked.form in (OutputForm.TABLE, OutputForm.CSV):
-        listed = CandidateList(answer, names_in_trees(asked.server, listed.roots()))
+        trees = ProviderChoice(in_trees=listed.roots())
+        known = {one.uuid: one.name for one in CloudReader(asked.server).providers(trees)}
+        listed = CandidateList(answer, known)
     found = len(answer["allocation_requests"])
     if found:
         is_cut = str(found) == dict(pairs).get("limit")

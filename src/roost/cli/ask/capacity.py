@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import click
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -20,12 +19,7 @@ from roost.cli.ask.words import query_string
 from roost.cli.shared.bars import Ink, ink_for, share_bar
 from roost.cli.shared.output import Output, Table, TableColumn, columns_of
 from roost.cli.shared.terminal import plain_line
-from roost.client.questions import (
-    Json,
-    capacity_address,
-    fragmentation_address,
-    resilience_address,
-)
+from roost.client.questions import Json, ask_capacity, ask_fragmentation, ask_resilience
 
 _BAR_WIDTHS = (10, 20)
 _NARROW = 100
@@ -46,8 +40,7 @@ def capacity(*, asked: TypedQuestion, by_root: bool) -> Output:
     query = query_string(asked.pairs)
     answer = asked.answer(
         query,
-        f"GET {capacity_address(query, by_root=by_root)}",
-        partial(asked.server.capacity, query, by_root=by_root),
+        ask_capacity(query, by_root=by_root),
         sign="The server counts ...",
     )
     table = root_table(answer) if by_root else total_table(answer)
@@ -154,8 +147,7 @@ def fragmentation(*, asked: TypedQuestion, asks: tuple[str, ...]) -> Output:
     queries = list(map(query_string, every))
     answer = asked.answer(
         "\n".join(queries),
-        f"GET {fragmentation_address(queries)}",
-        partial(asked.server.fragmentation, queries),
+        ask_fragmentation(queries),
         sign="The server measures ...",
         pairs=tuple(pair for pairs in every for pair in pairs),
         elsewhere=usage_command,
@@ -234,8 +226,7 @@ def resilience(*, asked: TypedQuestion, lose: int) -> Output:
     """
     answer = asked.answer(
         "",
-        f"GET {resilience_address(lose)}",
-        partial(asked.server.resilience, lose),
+        ask_resilience(lose),
         sign="The server loses each root in turn ...",
         elsewhere=usage_command,
     )

@@ -25,7 +25,7 @@ from roost.cli.shared.bars import Ink, ink_for, share_bar
 from roost.cli.shared.completers import PROVIDER
 from roost.cli.shared.output import Output, Table, columns_of
 from roost.cli.shared.terminal import plain_line, unbroken
-from roost.client.questions import Json, explain_address
+from roost.client.questions import Json, ask_why
 
 _NARROW = 100
 _BAR_WIDTHS = (10, 24)
@@ -85,8 +85,7 @@ def _explained(asked: TypedQuestion, host: str | None, misses: int | None) -> Ou
     query = query_string(asked.pairs)
     answer = asked.answer(
         query,
-        f"GET {explain_address(query, host, misses)}",
-        partial(asked.server.explain, query, host, misses),
+        ask_why(query, host, misses),
         sign="The server explains ...",
         providers=[host] if host else [],
         elsewhere=partial(_elsewhere, host),

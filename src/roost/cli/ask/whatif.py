@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 from typing import Any, TypeAlias
 
@@ -35,7 +33,7 @@ from roost.cli.shared.completers import PROVIDER
 from roost.cli.shared.output import Output, Table, columns_of
 from roost.cli.shared.parameters import adding
 from roost.cli.shared.terminal import plain_line
-from roost.client.questions import Json
+from roost.client.questions import Json, ask_whatif
 from roost.model.identifiers import is_uuid
 
 _COLUMNS = columns_of("QUESTION, BEFORE, AFTER, DIFFERENCE")
@@ -114,7 +112,6 @@ def _difference(question: str, sides: Json) -> Any:
     return None
 
 
-_SHOWN_MAX = 1000
 QUESTIONS = ("capacity", "explain", "candidates")
 
 
@@ -173,11 +170,9 @@ def whatif(*, asked: TypedQuestion, question: str) -> Output:
     """
     query = query_string(asked.pairs)
     changes, named = _changes(asked)
-    ask = [{question: query}]
     answer = asked.answer(
         query,
-        f"POST /roost/whatif {_cut(json.dumps({'changes': changes, 'ask': ask}))}",
-        partial(asked.server.whatif, changes, ask),
+        ask_whatif(changes, [{question: query}]),
         sign="The server imagines ...",
         pairs=asked.pairs + named,
         providers=named_providers(changes),
@@ -194,11 +189,6 @@ def _hinted_command(query: str) -> str:
         if option in CHANGE_OPTIONS
     )
     return f"roost whatif {changes} candidates --from-query {shlex.quote(query)}"
-
-
-def _cut(text: str) -> str:
-    """The beginning of a body that many claims make long."""
-    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]} ..."
 
 
 def _changes(asked: TypedQuestion) -> tuple[Sequence[ImaginedChange], QueryPairs]:

@@ -17,16 +17,16 @@ from roost.cli.shared.completers import PROVIDER
 from roost.cli.shared.output import Facts, Output, Table, columns_of
 from roost.cli.shared.parameters import WORD
 from roost.cli.shared.terminal import echo_line, output_console
-from roost.client.errors import NotConfigured, PlacementError
-from roost.client.gathering import (
+from roost.client.cloud_reader import (
+    CloudProvider,
+    CloudReader,
+    Facet,
     Holder,
-    gather,
-    read_holder,
-    read_holders,
-    uuids_of_consumers,
+    ProviderChoice,
+    consumers_of,
 )
-from roost.client.lookup import find_provider, find_uuid, subtree_of
-from roost.client.placement import ProviderBody
+from roost.client.errors import NotConfigured, PlacementError
+from roost.client.lookup import find_provider, find_uuid
 from roost.client.placement.placement import Administration
 from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.text import counted, with_next
@@ -85,11 +85,13 @@ def list_consumers(
       roost consumer list --project 7d5b2c0e3f3c4b0e8a2d --output csv
       roost consumer list --type INSTANCE --limit 0 --json
     """
-    everything = server.providers()
-    asked = _subtrees(server, providers) if providers else everything
+    reader = CloudReader(server)
+    names = {provider.uuid: provider.name for provider in reader.providers()}
+    tops = [find_provider(server, name) for name in providers]
+    asked = _with_allocations(reader, ProviderChoice(below=tops if providers else None))
     # One more than the limit tells whether there are more.
     number = limit + 1 if limit else None
-    found = _first(number, _holders(server, asked), project, user, kind)
+    found = _first(number, _holders(reader, asked), project, user, kind)
     shown = found[: limit or None]
     notes = [
         f"{counted(len(shown), 'consumer')}, gathered from the allocations of "
@@ -97,17 +99,20 @@ def list_consumers(
     ]
     if len(found) > len(shown):
         notes.append("There are more such consumers: --limit 0 lists all.")
-    names = {body["uuid"]: body["name"] for body in everything}
     values = [holder_json(holder, names) for holder in shown]
     return Output(Table(_LISTED, [_row(holder, names) for holder in shown]), values, notes=notes)
 
 
-def _holders(server: Administration, providers: Sequence[ProviderBody]) -> Iterator[Holder]:
-    """The consumers that hold something of these providers."""
+def _with_allocations(reader: CloudReader, chosen: ProviderChoice) -> list[CloudProvider]:
+    """The chosen providers with their allocations."""
     with progress_bar("asking providers", transient=True) as advance:
-        uuids = uuids_of_consumers(server, providers, advance)
+        return list(reader.providers(chosen, (Facet.ALLOCATIONS,), advance))
+
+
+def _holders(reader: CloudReader, providers: Sequence[CloudProvider]) -> Iterator[Holder]:
+    """The consumers that hold something of these providers."""
     with progress_bar("asking consumers", transient=True) as advance:
-        yield from read_holders(server, uuids, advance)
+        yield from reader.consumers(consumers_of(providers), advance)
 
 
 def _first(
@@ -126,15 +131,6 @@ def _first(
         and kind in (None, holder.type)
     )
     return list(islice(chosen, number))
-
-
-def _subtrees(server: Administration, names: tuple[str, ...]) -> list[ProviderBody]:
-    """These providers and all below them."""
-    found: dict[str, ProviderBody] = {}
-    for name in names:
-        for body in subtree_of(server, find_provider(server, name)):
-            found[body["uuid"]] = body
-    return list(found.values())
 
 
 def _row(holder: Holder, names: dict[str, str]) -> list[object]:
@@ -187,7 +183,7 @@ def show(*, server: Administration, uuid: str) -> Output:
             )
         )
     uuid = canonical_uuid(uuid)
-    holder = read_holder(server, uuid)
+    holder = CloudReader(server).consumer(uuid)
     if holder is None:
         raise PlacementError(
             with_next(
@@ -268,14 +264,15 @@ def usage(
         raise click.UsageError("--project stands alone, or with --user.")
     if project:
         return _of_project(server, project, user)
-    bodies = server.tree(find_uuid(server, in_tree)) if in_tree else server.providers()
-    return (_by_project if by_project else _totals)(server, bodies)
+    chosen = ProviderChoice(in_trees=[find_uuid(server, in_tree)] if in_tree else None)
+    return (_by_project if by_project else _totals)(CloudReader(server), chosen)
 
 
-def _totals(server: Administration, bodies: Sequence[ProviderBody]) -> Output:
+def _totals(reader: CloudReader, chosen: ProviderChoice) -> Output:
     totals: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    facets = (Facet.INVENTORIES, Facet.ALLOCATIONS)
     with progress_bar("asking providers", transient=True) as advance:
-        for provider in gather(server, bodies, advance):
+        for provider in reader.providers(chosen, facets, advance):
             for name in provider.inventories.keys() | provider.used.keys():
                 used = provider.used.get(name, 0)
                 totals[name]["used"] += used
@@ -315,11 +312,12 @@ def _of_project(server: Administration, project: str, user: str | None) -> Outpu
     return Output(Table(_OF_PROJECT, rows), value)
 
 
-def _by_project(server: Administration, bodies: Sequence[ProviderBody]) -> Output:
-    here = {body["uuid"] for body in bodies}
+def _by_project(reader: CloudReader, chosen: ProviderChoice) -> Output:
+    providers = _with_allocations(reader, chosen)
+    here = {provider.uuid for provider in providers}
     consumers: Counter[str] = Counter()
     amounts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for holder in _holders(server, bodies):
+    for holder in _holders(reader, providers):
         project = holder.project or "-"
         consumers[project] += 1
         for provider, held in holder.holds.items():

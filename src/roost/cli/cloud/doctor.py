@@ -28,8 +28,14 @@ from roost.cli.shared.output import (
     print_output,
 )
 from roost.cli.shared.terminal import plain, unbroken
+from roost.client.cloud_reader import (
+    NO_PROJECT,
+    CloudProvider,
+    CloudReader,
+    Facet,
+    ProviderChoice,
+)
 from roost.client.errors import NotConfigured, PlacementError, TransportFailed, UnreadableAnswer
-from roost.client.gathering import NO_PROJECT, GatheredProvider, gather
 from roost.client.lookup import NoSuchProvider, find_provider, provider_argument
 from roost.client.ownership.owner_names import is_owner_trait
 from roost.client.placement import ProviderBody
@@ -95,7 +101,7 @@ class Diagnosis:
         }
 
 
-def inventory_findings(provider: GatheredProvider) -> Iterator[Diagnosis]:
+def inventory_findings(provider: CloudProvider) -> Iterator[Diagnosis]:
     """What is wrong with the inventories of a provider."""
     subject = ProviderName(provider.uuid, provider.name)
     for name in sorted(provider.inventories):
@@ -267,7 +273,7 @@ def trait_findings(server: Administration) -> Iterator[Diagnosis]:
 
 
 def class_findings(
-    server: Administration, providers: Iterable[GatheredProvider]
+    server: Administration, providers: Iterable[CloudProvider]
 ) -> Iterator[Diagnosis]:
     """Custom classes of which no provider has inventory."""
     in_use = {name for one in providers for name in (*one.inventories, *one.used)}
@@ -300,7 +306,7 @@ def project_findings(server: Administration) -> Iterator[Diagnosis]:
         )
 
 
-def tree_findings(providers: Sequence[GatheredProvider]) -> Iterator[Diagnosis]:
+def tree_findings(providers: Sequence[CloudProvider]) -> Iterator[Diagnosis]:
     """Trees without any inventory, and roots that look like one host with two names."""
     offering = {one.body["root_provider_uuid"] for one in providers if one.inventories}
     roots = [one for one in providers if one.body["parent_provider_uuid"] is None]
@@ -317,7 +323,7 @@ def tree_findings(providers: Sequence[GatheredProvider]) -> Iterator[Diagnosis]:
     yield from _namesakes({one.name: one for one in roots}, _consumers_by_tree(providers))
 
 
-def _consumers_by_tree(providers: Sequence[GatheredProvider]) -> Mapping[str, set[str]]:
+def _consumers_by_tree(providers: Sequence[CloudProvider]) -> Mapping[str, set[str]]:
     """The consumers that hold something of each tree, by the uuid of its root."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for provider in providers:
@@ -326,7 +332,7 @@ def _consumers_by_tree(providers: Sequence[GatheredProvider]) -> Mapping[str, se
 
 
 def _namesakes(
-    roots: Mapping[str, GatheredProvider], consumers: Mapping[str, set[str]]
+    roots: Mapping[str, CloudProvider], consumers: Mapping[str, set[str]]
 ) -> Iterator[Diagnosis]:
     """Roots such as compute-1 and compute-1.example: a host that was given a longer name."""
     for name, provider in sorted(roots.items()):
@@ -525,33 +531,27 @@ def _examine_cloud(
     *,
     quick: bool,
 ) -> _Examination:
-    bodies = _trees(server, names) if names else server.providers()
-    found = [*findings, *sharing_findings(server, bodies)]
+    trees = [find_provider(server, name)["uuid"] for name in names]
+    facets = () if quick else (Facet.INVENTORIES, Facet.ALLOCATIONS)
+    chosen = ProviderChoice(in_trees=trees if names else None)
+    with progress_bar("asking providers", transient=True) as advance:
+        providers = list(CloudReader(server).providers(chosen, facets, advance))
+    found = [*findings, *sharing_findings(server, [provider.body for provider in providers])]
     if not names:
         found += [*trait_findings(server), *project_findings(server)]
     consumers: set[str] = set()
     if not quick:
-        with progress_bar("asking providers", transient=True) as advance:
-            providers = list(gather(server, bodies, advance))
         for provider in providers:
             consumers |= provider.allocations.keys()
             found += inventory_findings(provider)
         found += tree_findings(providers)
         if not names:
             found += class_findings(server, providers)
-    roots = {body["root_provider_uuid"] for body in bodies}
+    roots = {provider.body["root_provider_uuid"] for provider in providers}
     order = list(Grade)
     found.sort(key=lambda one: order.index(one.severity))
-    size = _CloudSize(len(bodies), len(roots), None if quick else len(consumers))
+    size = _CloudSize(len(providers), len(roots), None if quick else len(consumers))
     return _Examination(facts, found, size)
-
-
-def _trees(server: Administration, names: tuple[str, ...]) -> list[ProviderBody]:
-    found: dict[str, ProviderBody] = {}
-    for name in names:
-        for body in server.tree(find_provider(server, name)["uuid"]):
-            found[body["uuid"]] = body
-    return list(found.values())
 
 
 def _output(examination: _Examination) -> Output:

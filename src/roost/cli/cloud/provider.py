@@ -19,8 +19,8 @@ from roost.cli.shared.output import Facts, Output, Table, columns_of
 from roost.cli.shared.parameters import WORD, CommandDecorator, GivenWord, gathering
 from roost.cli.shared.terminal import echo_line, output_console, plain
 from roost.cli.tree.show import drawing_command
+from roost.client.cloud_reader import CloudProvider, CloudReader, Facet
 from roost.client.errors import NotConfigured
-from roost.client.gathering import inventory_of
 from roost.client.lookup import demand_classes, demand_traits, find_provider, find_uuid
 from roost.client.placement import ProviderBody
 from roost.client.placement.placement import Administration
@@ -198,28 +198,23 @@ def _as_json(body: ProviderBody, names: Mapping[str, str]) -> dict[str, Any]:
 class _Shown:
     """All that the server has about one provider."""
 
-    body: ProviderBody
+    provider: CloudProvider
     tree: list[ProviderBody]
-    inventories: dict[str, dict[str, Any]]
-    used: dict[str, int]
-    traits: list[str]
-    aggregates: list[str]
-    consumers: int
 
     @property
     def parent(self) -> dict[str, Any] | None:
         """The parent of the provider."""
-        return self._reference(self.body["parent_provider_uuid"])
+        return self._reference(self.provider.body["parent_provider_uuid"])
 
     @property
     def root(self) -> dict[str, Any] | None:
         """The root of its tree."""
-        return self._reference(self.body["root_provider_uuid"])
+        return self._reference(self.provider.body["root_provider_uuid"])
 
     @property
     def children(self) -> list[dict[str, Any]]:
         """Its children by name."""
-        below = [one for one in self.tree if one["parent_provider_uuid"] == self.body["uuid"]]
+        below = [one for one in self.tree if one["parent_provider_uuid"] == self.provider.uuid]
         return [
             {"uuid": one["uuid"], "name": one["name"]}
             for one in sorted(below, key=lambda one: one["name"])
@@ -228,10 +223,6 @@ class _Shown:
     def _reference(self, uuid: str | None) -> dict[str, Any] | None:
         found = [{"uuid": uuid, "name": one["name"]} for one in self.tree if one["uuid"] == uuid]
         return found[0] if found else None
-
-    def capacity(self, name: str) -> float:
-        """The capacity of an inventory."""
-        return inventory_of(name, self.inventories[name]).capacity
 
 
 @server_command("show", "Show one provider with all that it has.", watches=True)
@@ -247,78 +238,66 @@ def show(*, server: Administration, name: str) -> Output:
       roost provider show 2e1b1e4a-5f0c-4c8e-9a53-0a4c5f6f4c11 --json
       roost provider show compute-1 --watch 5
     """
-    shown = _read(server, name)
-    table = Table(_INVENTORIES, [_inventory(shown, name) for name in sorted(shown.inventories)])
+    found = CloudReader(server).provider(find_provider(server, name), list(Facet))
+    shown = _Shown(found, server.tree(found.uuid))
+    table = Table(_INVENTORIES, [_inventory(found, name) for name in sorted(found.inventories)])
     return Output(table, _shown_json(shown), _drawing(shown, table))
 
 
-def _read(server: Administration, name: str) -> _Shown:
-    body = find_provider(server, name)
-    uuid = body["uuid"]
-    return _Shown(
-        body=body,
-        tree=server.tree(uuid),
-        inventories=server.inventories(uuid)[1],
-        used=server.usages(uuid),
-        traits=sorted(server.traits(uuid)[1]),
-        aggregates=sorted(server.aggregates(uuid)[1]),
-        consumers=len(server.consumers_of(uuid)),
-    )
-
-
-def _inventory(shown: _Shown, name: str) -> list[Any]:
-    fields = shown.inventories[name]
-    head = [name, shown.used.get(name, 0), int(shown.capacity(name))]
+def _inventory(provider: CloudProvider, name: str) -> list[Any]:
+    fields = provider.inventories[name]
+    head = [name, provider.usages.get(name, 0), int(provider.inventory(name).capacity)]
     return [*head, *(fields.get(field) for field in _FIELDS)]
 
 
 def _shown_json(shown: _Shown) -> dict[str, Any]:
+    provider = shown.provider
     return {
-        "name": shown.body["name"],
-        "uuid": shown.body["uuid"],
-        "generation": shown.body["generation"],
+        "name": provider.name,
+        "uuid": provider.uuid,
+        "generation": provider.body["generation"],
         "parent": shown.parent,
         "root": shown.root,
         "children": shown.children,
         "inventories": {
             name: {
                 **{field: fields.get(field) for field in _FIELDS},
-                "capacity": int(shown.capacity(name)),
-                "used": shown.used.get(name, 0),
+                "capacity": int(provider.inventory(name).capacity),
+                "used": provider.usages.get(name, 0),
             }
-            for name, fields in sorted(shown.inventories.items())
+            for name, fields in sorted(provider.inventories.items())
         },
-        "traits": shown.traits,
-        "aggregates": shown.aggregates,
-        "consumers": shown.consumers,
+        "traits": sorted(provider.traits),
+        "aggregates": sorted(provider.aggregates),
+        "consumers": len(provider.allocations),
     }
 
 
 def _drawing(shown: _Shown, table: Table) -> RenderableType:
-    parent, root = shown.parent, shown.root
+    provider, parent, root = shown.provider, shown.parent, shown.root
     facts = Facts(
         [
-            ("name", shown.body["name"]),
-            ("uuid", shown.body["uuid"]),
-            ("generation", shown.body["generation"]),
+            ("name", provider.name),
+            ("uuid", provider.uuid),
+            ("generation", provider.body["generation"]),
             ("parent", parent["name"] if parent else None),
             ("root", root["name"] if root else None),
             ("children", [child["name"] for child in shown.children]),
-            ("traits", shown.traits),
-            ("aggregates", shown.aggregates),
-            ("consumers", shown.consumers),
-            *([] if shown.inventories else [("inventories", None)]),
+            ("traits", sorted(provider.traits)),
+            ("aggregates", sorted(provider.aggregates)),
+            ("consumers", len(provider.allocations)),
+            *([] if provider.inventories else [("inventories", None)]),
         ]
     )
-    return Group(facts, Text(), table, Text(), *_bars(shown)) if shown.inventories else facts
+    return Group(facts, Text(), table, Text(), *_bars(provider)) if provider.inventories else facts
 
 
-def _bars(shown: _Shown) -> list[Text]:
+def _bars(provider: CloudProvider) -> list[Text]:
     ink = ink_for(output_console())
-    width = max(map(len, shown.inventories))
+    width = max(map(len, provider.inventories))
     bars = []
-    for name in sorted(shown.inventories):
-        used, capacity = shown.used.get(name, 0), shown.capacity(name)
+    for name in sorted(provider.inventories):
+        used, capacity = provider.usages.get(name, 0), provider.inventory(name).capacity
         line = plain(f"{name:{width}}  ")
         line.append_text(usage_bar(used, capacity, ink))
         bars.append(line.append(f"  {used} of {whole_number(capacity)}"))

@@ -292,7 +292,7 @@ def _demand_no_children(bodies: Sequence[ProviderBody], chosen: Collection[str])
 
 
 def _demand_unused(server: Administration, body: ProviderBody) -> None:
-    held = server.allocations_on(body["uuid"])
+    held = server.allocations(body["uuid"])
     if not held:
         return
     amounts: Counter[str] = Counter()

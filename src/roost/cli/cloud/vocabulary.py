@@ -23,8 +23,8 @@ from roost.cli.shared.output import (
     output_options,
 )
 from roost.cli.shared.parameters import WORD
+from roost.client.cloud_reader import EVERYTHING, CloudProvider, CloudReader, Facet
 from roost.client.errors import NameInUse
-from roost.client.gathering import GatheredProvider, gather
 from roost.client.lookup import (
     demand_classes,
     demand_custom_names,
@@ -155,7 +155,10 @@ def show_class(*, server: Administration, name: str) -> Output:
       roost class show CUSTOM_FPGA_LUT --output csv
     """
     demand_classes(server, [name])
-    offering = sorted(_offering(server, name), key=lambda provider: provider.name)
+    offering = sorted(
+        _offering(server, name, Facet.INVENTORIES, Facet.ALLOCATIONS),
+        key=lambda provider: provider.name,
+    )
     rows = [
         [one.name, one.used.get(name, 0), int(one.inventory(name).capacity), one.uuid]
         for one in offering
@@ -172,18 +175,11 @@ def show_class(*, server: Administration, name: str) -> Output:
     return Output(Table(_WITH_CLASS, rows), value, notes=notes)
 
 
-def _offering(
-    server: Administration, name: str, *, with_allocations: bool = True
-) -> list[GatheredProvider]:
+def _offering(server: Administration, name: str, *facets: Facet) -> list[CloudProvider]:
     """The providers with inventory of a class."""
     with progress_bar("asking providers", transient=True) as advance:
-        return [
-            provider
-            for provider in gather(
-                server, server.providers(), advance, with_allocations=with_allocations
-            )
-            if name in provider.inventories
-        ]
+        found = CloudReader(server).providers(EVERYTHING, facets, advance)
+        return [provider for provider in found if name in provider.inventories]
 
 
 def _demand_trait_unused(server: Administration, name: str, dry_run: bool) -> None:
@@ -204,7 +200,7 @@ def _demand_trait_unused(server: Administration, name: str, dry_run: bool) -> No
 
 def _demand_class_unused(server: Administration, name: str, dry_run: bool) -> None:
     """Ask each provider, if this is a dry run: the server refuses a deletion by itself."""
-    offering = _offering(server, name, with_allocations=False) if dry_run else ()
+    offering = _offering(server, name, Facet.INVENTORIES) if dry_run else ()
     if offering:
         raise _class_in_use(name, f"{len(offering)} providers")
 

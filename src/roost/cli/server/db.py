@@ -31,9 +31,9 @@ from roost.store.journal.triggers import (
     removing,
     trigger_status,
 )
+from roost.store.meta import read_identity, renew_identity
 from roost.store.migrations.repair import repair_online_data
 from roost.store.migrations.schema import SchemaState, inspect_schema, planned_steps, sync_schema
-from roost.store.rows.identity import read_identity, renew_identity
 
 _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.FAILURE: "red"}
 
@@ -89,7 +89,7 @@ def _sync(database: Database, settings: Settings, *, dry_run: bool, repair: bool
 
 
 def _repair(database: Database, settings: Settings, *, dry_run: bool) -> None:
-    with database.writer_turn(), database.engine.connect() as connection:
+    with database.write_gate_passed(), database.engine.connect() as connection:
         repaired = repair_online_data(
             connection, settings.incomplete_project, settings.incomplete_user
         )
@@ -140,7 +140,7 @@ def identity(renew: bool, settings: Settings) -> None:
                 f"with: {SYNC_COMMAND}"
             )
         if renew:
-            database.write(renew_identity)
+            database.write_at_once(renew_identity)
         found = database.read(read_identity)
     if found is None:
         raise DatabaseUnusable(

@@ -41,7 +41,7 @@ from roost.moving.server_copy import copy_server
 from roost.moving.survey_file import SurveyFile
 from roost.store.connections.driver_errors import shown_url
 from roost.store.database import Database
-from roost.store.transfer.progress_mark import ProgressMark
+from roost.store.meta import ProgressMark
 
 _WORK_FILE = "survey.sqlite"
 _EXPORT = "cloud.jsonl"

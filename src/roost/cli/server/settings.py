@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -44,7 +43,7 @@ configuration_options = adding(
 def read_settings(config_files: tuple[str, ...], database_url: str | None) -> Settings:
     """The settings of these options. A warning names each unknown setting."""
     settings = load_settings(config_files, database_url)
-    for sentence in unknown_names(settings.config_files, os.environ):
+    for sentence in unknown_names(settings):
         echo_line(f"roost: warning: {sentence}", err=True)
     return settings
 

@@ -247,7 +247,7 @@ class Claims(Claiming):
             if wanted == present:
                 return
             try:
-                self._placement.put_aggregates(uuid, generation, wanted)
+                self._placement.replace(uuid, generation, "aggregates", wanted)
             except (ResourceProviderUpdateConflict, WriteLost) as error:
                 # The next try reads the aggregates again, and finds what is left to do.
                 if number == RETRIES:

@@ -10,7 +10,8 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from enum import Enum
 from inspect import Parameter
 from pathlib import Path
@@ -22,8 +23,10 @@ from roost.model.secrets import shown_value, without_secrets
 from roost.model.text import nearest_names
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+\Z")
-_TRUTHS = {"true": True, "yes": True, "on": True, "1": True}
-_FALSEHOODS = {"false": False, "no": False, "off": False, "0": False}
+_TRUTHS = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
 _LISTS: Mapping[Any, Callable[[Iterable[Any]], Any]] = {
     list: list,
     tuple: tuple,
@@ -34,7 +37,6 @@ _LISTS: Mapping[Any, Callable[[Iterable[Any]], Any]] = {
     Iterable: tuple,
 }
 
-_BY_KEYWORD = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 NO_DEFAULT = Parameter.empty
 """Stands for the default of an option that is required, or whose driver alone knows it."""
 
@@ -44,15 +46,15 @@ HELP_OF_FURTHER = "option_help"
 
 @dataclass(frozen=True, slots=True)
 class OptionKind:
-    """What an option takes, in words; `read` turns a given value into it or raises ValueError."""
+    """What an option takes, in words; `read` turns a given value into it or raises ValueError.
+
+    The words explain an error without text. A driver writes a kind of its own beside the type:
+    `Annotated[int, OptionKind("an even number", read_even)]`.
+    """
 
     words: str
     read: Callable[[object], Any]
     is_list: bool = False
-
-    def refuse(self) -> ValueError:
-        """The error for a value of another kind."""
-        return ValueError(f"takes {self.words}")
 
 
 def kind_of(annotation: Any) -> OptionKind:
@@ -81,40 +83,34 @@ def _read_text(value: object) -> str:
     return value
 
 
-def _read_whole_number(value: object) -> int:
+def read_whole_number(value: object) -> int:
+    """The number of a text; a number of a program as it is."""
     if isinstance(value, str) and _WHOLE_NUMBER.match(value):
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    raise _WHOLE.refuse()
+    raise ValueError
 
 
-def _read_number(value: object) -> float:
-    number = math.nan
+def read_number(value: object) -> float:
+    """The same, with fractions."""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
-        try:
-            number = float(value)
-        except (ValueError, OverflowError):
-            number = math.nan
-    if not math.isfinite(number):
-        raise _NUMBER.refuse()
-    return number
+        with suppress(ValueError, OverflowError):
+            if math.isfinite(number := float(value)):
+                return number
+    raise ValueError
 
 
 def _read_truth(value: object) -> bool:
-    known = _TRUTHS | _FALSEHOODS
-    if isinstance(value, str) and value.lower() in known:
-        return known[value.lower()]
-    if isinstance(value, bool):
-        return value
-    raise _TRUTH.refuse()
+    found = value if isinstance(value, bool) else _TRUTHS.get(str(value).lower())
+    if found is None or not isinstance(value, bool | str):
+        raise ValueError
+    return found
 
 
 def _read_path(value: object) -> Path:
-    if isinstance(value, Path):
-        return value
-    if not isinstance(value, str) or not value:
-        raise _PATH.refuse()
+    if not isinstance(value, str | Path) or not str(value):
+        raise ValueError
     return Path(value)
 
 
@@ -125,21 +121,16 @@ def _read_untyped(value: object) -> object:
     raise ValueError("takes text, because the driver does not annotate the parameter with a type")
 
 
-_WHOLE = OptionKind("a whole number", _read_whole_number)
-_NUMBER = OptionKind("a number", _read_number)
-_TRUTH = OptionKind("true or false", _read_truth)
-_PATH = OptionKind("a path", _read_path)
-ANYTHING = OptionKind("a value that the driver checks", lambda value: value)
-UNTYPED = OptionKind("text", _read_untyped)
+_ANYTHING = OptionKind("a value that the driver checks", lambda value: value)
 _PLAIN: Mapping[Any, OptionKind] = {
     str: OptionKind("text", _read_text),
-    int: _WHOLE,
-    float: _NUMBER,
-    bool: _TRUTH,
-    Path: _PATH,
-    Any: ANYTHING,
-    object: ANYTHING,
-    Parameter.empty: UNTYPED,
+    int: OptionKind("a whole number", read_whole_number),
+    float: OptionKind("a number", read_number),
+    bool: OptionKind("true or false", _read_truth),
+    Path: OptionKind("a path", _read_path),
+    Any: _ANYTHING,
+    object: _ANYTHING,
+    Parameter.empty: OptionKind("text", _read_untyped),
 }
 
 
@@ -156,7 +147,7 @@ def _choice(spellings: Mapping[Any, Sequence[str]]) -> OptionKind:
         if len(found := set(given) | set(spelt)) > 1:
             raise ValueError(f"takes {words}, and the value stands for several of them")
         if not found:
-            raise ValueError(f"takes {words}")
+            raise ValueError
         return found.pop()
 
     return OptionKind(words, read)
@@ -171,12 +162,14 @@ def _union(annotation: Any) -> OptionKind:
     members = [member for member in get_args(annotation) if member is not NoneType]
     if len(members) > 1:
         return _unusable(f"its type {annotation} is ambiguous; the driver has to name one type")
-    inner = kind_of(members[0])
+    return _or_none(kind_of(members[0]))
 
+
+def _or_none(kind: OptionKind) -> OptionKind:
     def read(value: object) -> Any:
-        return None if value is None else inner.read(value)
+        return None if value is None else kind.read(value)
 
-    return OptionKind(inner.words, read, inner.is_list)
+    return OptionKind(kind.words, read, kind.is_list)
 
 
 def _list(annotation: Any) -> OptionKind | None:
@@ -188,14 +181,14 @@ def _list(annotation: Any) -> OptionKind | None:
     item = kind_of(members[0] if members else Parameter.empty)
     if item.is_list:
         return _native(annotation)
-    words = f"a list of values with commas between them, each {item.words}"
 
     def read(value: object) -> Any:
         given = value.split(",") if isinstance(value, str) and value else value or ()
         if not isinstance(given, list | tuple | set | frozenset) or "" in given:
-            raise ValueError(f"takes {words}")
+            raise ValueError
         return make(item.read(each.strip() if isinstance(each, str) else each) for each in given)
 
+    words = f"a list of values with commas between them, each {item.words}"
     return OptionKind(words, read, is_list=True)
 
 
@@ -204,19 +197,18 @@ def _native(annotation: Any) -> OptionKind:
     native = get_origin(annotation) or annotation
     if not isinstance(native, type):
         return _unusable(f"its type {annotation} is none that an option can have")
-    words = f"a {native.__name__}, which text cannot express"
 
     def read(value: object) -> Any:
         if not isinstance(value, native):
-            raise ValueError(f"takes {words}")
+            raise ValueError
         return value
 
-    return OptionKind(words, read)
+    return OptionKind(f"a {native.__name__}, which text cannot express", read)
 
 
 def _unusable(why: str) -> OptionKind:
     def read(value: object) -> Any:
-        raise ValueError(f"cannot be given: {why}")
+        raise ValueError
 
     return OptionKind(f"nothing: {why}", read)
 
@@ -226,13 +218,7 @@ def as_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-@dataclass(frozen=True, slots=True)
-class OptionDescription:
-    """What a driver says of an option that it checks itself."""
-
-    help: str
-    takes: str
-    default: object = NO_DEFAULT
+# -- the options of a driver
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,18 +227,28 @@ class DriverOption:
 
     name: str
     kind: OptionKind
-    required: bool
+    required: bool = False
     default: object = NO_DEFAULT
     help: str = ""
+
+    @classmethod
+    def of(cls, name: str, hint: Any, default: object) -> DriverOption:
+        """The option of a parameter with this annotation."""
+        annotation, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        own = [note for note in notes if isinstance(note, OptionKind)]
+        texts = [note for note in notes if isinstance(note, str)]
+        kind = _or_none(own[0]) if own and default is None else [*own, kind_of(annotation)][0]
+        return cls(name, kind, default is NO_DEFAULT, default, [*texts, ""][0])
 
     def read(self, driver: str, value: object) -> Any:
         """The value that the constructor gets; an error names the option, the value and why."""
         try:
             return self.kind.read(value)
         except ValueError as error:
+            why = without_secrets(str(error) or f"takes {self.kind.words}", {self.name: value})
             raise NotConfigured(
                 f"Driver {driver}: option {self.name} is {shown_value(self.name, value)!r}, but "
-                f"{without_secrets(str(error), {self.name: value})}."
+                f"{why}."
             ) from None
 
 
@@ -281,7 +277,7 @@ class DriverOptions:
         if name in self.options:
             return self.options[name]
         if self.further is not None:
-            return DriverOption(name, self.further, required=False)
+            return DriverOption(name, self.further)
         near = nearest_names(name, self.options)
         meant = f"; near it: {', '.join(near)}" if near else ""
         raise NotConfigured(f"Driver {driver} has no option {name!r}{meant}; {self._accepted()}.")
@@ -296,54 +292,31 @@ class DriverOptions:
 
 def options_of(driver_class: type[Any]) -> DriverOptions:
     """The options of a driver, by the signature and the annotations of its constructor."""
-    parameters = list(inspect.signature(driver_class).parameters.values())
     hints = _hints(driver_class)
-    options = {
-        parameter.name: _option(
-            parameter.name,
-            hints.get(parameter.name, Parameter.empty),
-            required=parameter.default is Parameter.empty,
-            default=parameter.default,
-        )
-        for parameter in parameters
-        if parameter.kind in _BY_KEYWORD
-    }
-    keywords = [each.name for each in parameters if each.kind is Parameter.VAR_KEYWORD]
-    if not keywords:
-        return DriverOptions(options)
-    further = kind_of(_without_help(hints.get(keywords[0], Parameter.empty))[0])
-    described = {
-        name: _described(name, further, description)
-        for name, description in getattr(driver_class, HELP_OF_FURTHER, {}).items()
-    }
-    return DriverOptions(options | described, further)
-
-
-def _option(name: str, hint: Any, *, required: bool, default: object = NO_DEFAULT) -> DriverOption:
-    annotation, text = _without_help(hint)
-    return DriverOption(name, kind_of(annotation), required, default, text)
-
-
-def _described(name: str, kind: OptionKind, said: str | OptionDescription) -> DriverOption:
-    if isinstance(said, str):
-        return DriverOption(name, kind, required=False, help=said)
-    kind = replace(kind, words=said.takes)
-    return DriverOption(name, kind, required=False, default=said.default, help=said.help)
-
-
-def _without_help(hint: Any) -> tuple[Any, str]:
-    """The type of an annotation, and the text that `Annotated` has beside it."""
-    if get_origin(hint) is not Annotated:
-        return hint, ""
-    annotation, *notes = get_args(hint)
-    return annotation, next((note for note in notes if isinstance(note, str)), "")
+    options: dict[str, DriverOption] = {}
+    further = None
+    for name, parameter in inspect.signature(driver_class).parameters.items():
+        option = DriverOption.of(name, hints.get(name, Parameter.empty), parameter.default)
+        if parameter.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY):
+            options[name] = option
+        elif parameter.kind is Parameter.VAR_KEYWORD:
+            further = option.kind
+    if further is not None:
+        described = getattr(driver_class, HELP_OF_FURTHER, {})
+        options |= {
+            name: DriverOption(name, further, help=text) for name, text in described.items()
+        }
+    return DriverOptions(options, further)
 
 
 def _hints(driver_class: type[Any]) -> dict[str, Any]:
-    if driver_class.__init__ is object.__init__:
+    owner = next(each for each in driver_class.__mro__ if "__init__" in vars(each))
+    if owner is object:
         return {}
+    # A generated constructor has annotations of other modules, which only the class can resolve.
+    source = owner if "__dataclass_fields__" in vars(owner) else vars(owner)["__init__"]
     try:
-        return get_type_hints(driver_class.__init__, include_extras=True)
+        return get_type_hints(source, include_extras=True)
     except (NameError, TypeError, AttributeError, SyntaxError) as error:
         raise NotConfigured(
             f"The annotations of {driver_class.__name__}.__init__ cannot be read: {error}; import"

@@ -26,24 +26,22 @@ from roost.client.ownership.record import (
     OwnedProvider,
     OwnershipRecord,
     adopted_record,
-    reclaimed_record,
+    child_uuid,
     recovered_record,
 )
 from roost.client.ownership.store import OwnershipStore
 from roost.client.ownership.three_way_merge import (
-    NOTHING_IN_USE,
     InventoriesInUse,
     MergeResult,
+    TreeMerge,
     WithdrawalPolicy,
     found_providers,
     may_remove_inventory,
-    merge,
-    wants_move,
     written_record,
 )
 from roost.client.placement import Placement
 from roost.client.provider_tree import ProviderData, ProviderTree
-from roost.client.versions import OLDEST_THAT_MOVES, newest_of_server
+from roost.client.versions import OLDEST_THAT_MOVES, ServerVersion, newest_of_server
 
 _UNSAVED = "the ownership records cannot be saved"
 
@@ -76,18 +74,26 @@ class TreeOwnership:
         # What is left of the records of other trees that had providers of this one.
         self._moved: dict[str, OwnershipRecord] = {}
 
-    def load(self, tree: ProviderTree, root_uuid: str, declaration: Declaration) -> OwnershipRecord:
-        """The record of a tree: stored, else recovered from the tree and from other records."""
-        self._root_uuid = root_uuid
-        self._moved = {}
-        members = frozenset(tree.get_provider_uuids_in_tree(root_uuid))
-        self._stored = self._with_former_roots(members, self._recorded(root_uuid))
-        record = self._stored
-        if record is None:
-            record = recovered_record(tree, root_uuid, declaration, self.owner_trait)
-            record = record.united(self._moved_record(members))
+    def load(self, tree: ProviderTree, host_uuid: str, declaration: Declaration) -> OwnershipRecord:
+        """The record of a host's tree: stored, else recovered from it and from other records."""
+        uuids = tree.get_provider_uuids_in_tree(host_uuid)
+        self._root_uuid, members = uuids[0], frozenset(uuids)
+        self._stored = self._recorded(self._root_uuid)
+        record = self._with_moved(members)
+        recovered = recovered_record(tree, self._root_uuid, declaration, self.owner_trait)
+        if self._stored is None and members.isdisjoint(self._moved):
+            record = recovered.united(record)
+        else:
+            # Declared children that the record lacks were in another tree. Their uuids follow from
+            # the host and the owner, so no other writer created them.
+            children = {
+                child_uuid(host_uuid, self.owner_trait, provider.name)
+                for provider in declaration.providers
+                if provider.parent is not None
+            }
+            record = record.united(recovered.only(children - record.providers.keys()))
         if self._adopt:
-            record = adopted_record(tree, root_uuid, declaration, self._marks, record)
+            record = adopted_record(tree, self._root_uuid, declaration, self._marks, record)
         return record
 
     def save(self, record: OwnershipRecord) -> None:
@@ -95,7 +101,7 @@ class TreeOwnership:
         if self._read_only:
             return
         record = self._bound(record)
-        if record == (self._stored or OwnershipRecord()):
+        if record == (self._stored or OwnershipRecord()) and not self._moved:
             return
         self._store.save(self._root_uuid, record)
         self._stored = record
@@ -122,40 +128,26 @@ class TreeOwnership:
             return OwnershipRecord()
         return self._server.taken(record, self._stored.server if self._stored else None)
 
-    def _with_former_roots(
-        self, members: Set[str], stored: OwnershipRecord | None
-    ) -> OwnershipRecord | None:
-        """The record, and those of members of the tree that were roots when they were stored."""
-        former = {
-            uuid: record
-            for uuid in members
-            if uuid != self._root_uuid and (record := self._recorded(uuid)) is not None
-        }
-        if not former:
-            return stored
-        merged = stored or OwnershipRecord()
-        for record in former.values():
-            merged = merged.united(record)
-        merged = self._server.taken(merged, merged.server)
-        if not self._read_only:
-            try:
-                self._store.save(self._root_uuid, merged)
-                for uuid in former:
-                    self._store.save(uuid, OwnershipRecord())
-            except RecordsUnavailable:
-                # The next report finds the former records again.
-                self._store.keep(self._root_uuid, merged)
-        return merged
+    def _with_moved(self, members: Set[str]) -> OwnershipRecord:
+        """The stored record, and what other records have of providers that an operator has moved.
 
-    def _moved_record(self, members: Set[str]) -> OwnershipRecord:
-        """What the records of other trees have of these providers, which have become a tree."""
-        moved = OwnershipRecord()
-        for former_uuid in self._store.trees_with(members):
+        A member of the tree that was a root has moved with all of its record. Without both, the
+        tree is new: its providers may be in the record of any other tree.
+        """
+        self._moved = {}
+        record = self._stored or OwnershipRecord()
+        for former_uuid in members - {self._root_uuid}:
             former = self._recorded(former_uuid)
             if former is not None:
-                moved = moved.united(former.only(members))
-                self._moved[former_uuid] = former.without(members)
-        return moved
+                record = record.united(former)
+                self._moved[former_uuid] = OwnershipRecord()
+        if self._stored is None and not self._moved:
+            for former_uuid in self._store.trees_with(members):
+                former = self._recorded(former_uuid)
+                if former is not None:
+                    record = record.united(former.only(members))
+                    self._moved[former_uuid] = former.without(members)
+        return record
 
 
 def without_additions(
@@ -209,9 +201,8 @@ def _known(declared: frozenset[str], present: Set[str], owned: frozenset[str]) -
 class DeclarationDriver:
     """Edits a tree by the three-way merge, and keeps the ownership record true.
 
-    Each report needs a driver of its own. `uuid` is the provider of the host. `kept` has lines
-    about parts of the declaration that the reporter left out. If records cannot be saved, the
-    driver may add nothing that the record lacks (`may_add`): after a restart, the owner
+    Each report needs a driver of its own. `uuid` is the provider of the host. If records cannot be
+    saved, the driver may add nothing that the record lacks (`may_add`): after a restart, the owner
     would not know that it put these things there.
     """
 
@@ -221,21 +212,19 @@ class DeclarationDriver:
         uuid: str,
         ownership: TreeOwnership,
         placement: Placement,
-        kept: tuple[str, ...] = (),
         *,
-        policy: WithdrawalPolicy | None = None,
-        may_add: bool = True,
+        policy: WithdrawalPolicy | None,
+        may_add: bool,
     ) -> None:
-        self.uuid = uuid
+        self._uuid = uuid
         self._given = declaration
         # What the driver may write of it; each attempt of a report decides anew.
         self._declaration = declaration
         self._ownership = ownership
         self._placement = placement
-        self._kept = kept
         self._policy = policy
-        self.may_add = may_add
-        self._may_move = True
+        self._may_add = may_add
+        self._newest: ServerVersion | None = None
         self._waiting: tuple[str, ...] = ()
         self._before = OwnershipRecord()
         self._merged = MergeResult(OwnershipRecord(), OwnershipRecord())
@@ -244,36 +233,27 @@ class DeclarationDriver:
     @property
     def kept(self) -> tuple[str, ...]:
         """A line for each part of the declaration that could not be made true."""
-        return self._kept + self._waiting + self._merged.kept
+        return self._waiting + self._merged.kept
 
     def update_provider_tree(
         self, provider_tree: ProviderTree, nodename: str, allocations: Allocations | None = None
     ) -> None:
         """Merge the declaration, and save what will be owned before the reporter writes it."""
-        found = provider_tree.data(self.uuid).name
+        found = provider_tree.data(self._uuid).name
         if found != nodename:
             raise DeclarationRefused(
-                f"Provider {self.uuid} is named {found}, not {nodename}; providers are not "
+                f"Provider {self._uuid} is named {found}, not {nodename}; providers are not "
                 "renamed: give the name that it has, or another uuid"
             )
-        root_uuid = provider_tree.get_provider_uuids_in_tree(self.uuid)[0]
-        self._before = reclaimed_record(
-            provider_tree,
-            self.uuid,
-            self._given,
-            self._ownership.owner_trait,
-            self._ownership.load(provider_tree, root_uuid, self._given),
-        )
-        if not self.may_add:
+        self._before = self._ownership.load(provider_tree, self._uuid, self._given)
+        if not self._may_add:
             self._declaration, self._waiting = without_additions(
                 self._given, provider_tree, self._before, self._ownership.owner_trait
             )
-        # Most reports move nothing, and need not ask the server for its versions.
-        self._may_move = not wants_move(provider_tree, self._declaration) or self._server_moves()
         in_use = self._inventories_in_use(provider_tree)
         self._merged = self._merge(provider_tree, in_use)
         self._wanted = provider_tree
-        if self.may_add:
+        if self._may_add:
             self._ownership.save(self._merged.pending)
 
     def save_written(self, written: ProviderTree, error: Exception) -> None:
@@ -290,24 +270,21 @@ class DeclarationDriver:
         self._ownership.save_or_keep(self._merged.settled)
 
     def _merge(self, tree: ProviderTree, in_use: InventoriesInUse) -> MergeResult:
-        return merge(
-            tree,
-            self._declaration,
-            self._before,
-            self._ownership.owner_trait,
-            in_use,
-            policy=self._policy,
-            may_move=self._may_move,
-        )
+        trait = self._ownership.owner_trait
+        run = TreeMerge(tree, self._before, trait, in_use, self._policy, self._server_moves)
+        return run.run(self._declaration)
 
     def _server_moves(self) -> bool:
-        return newest_of_server(self._placement) >= OLDEST_THAT_MOVES
+        """Whether the server moves providers. Most reports move none, and need not ask."""
+        if self._newest is None:
+            self._newest = newest_of_server(self._placement)
+        return self._newest >= OLDEST_THAT_MOVES
 
     def _inventories_in_use(self, tree: ProviderTree) -> InventoriesInUse:
         """The inventories that the merge would remove, and that are in use."""
         if not may_remove_inventory(self._before, self._declaration):
-            return NOTHING_IN_USE
-        removed = self._merge(copy.deepcopy(tree), NOTHING_IN_USE).removed_inventories
+            return {}
+        removed = self._merge(copy.deepcopy(tree), {}).removed_inventories
         used = {
             uuid: classes & {name for name, amount in self._usages(uuid).items() if amount}
             for uuid, classes in removed.items()

@@ -73,6 +73,20 @@ class Report:
     kept: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A declaration for the tree of one provider, in so far as it can be made true.
+
+    `kept` has a line for each part of the declaration that was left out.
+    """
+
+    declaration: Declaration
+    name: str
+    uuid: str
+    policy: WithdrawalPolicy | None
+    kept: tuple[str, ...]
+
+
 class DeclarativeReporter:
     """Makes declarations of one owner true, and keeps what other writers put there.
 
@@ -109,7 +123,6 @@ class DeclarativeReporter:
         self._missing_seconds = missing_seconds
         self._clock = clock
         self._adopted: set[str] = set()
-        self._known_traits: set[str] = set()
 
     # -- what a driver finds
 
@@ -118,29 +131,24 @@ class DeclarativeReporter:
 
         A child whose name a provider of another tree has is left out: it must not hold up the rest.
         """
-        declaration = checked_declaration(driver.declare(nodename), nodename)
-        policy = self._policy_for(driver)
-        uuid = self._host_uuid(declaration, nodename, uuid)
+        task = self._found(driver, nodename, uuid)
         try:
-            return self._declare(declaration, nodename, uuid, policy)
+            return self._make_true(task)
         except ResourceProviderCreationFailed as error:
             # After a server error the provider may have been created, and no name is in the way.
             if outcome_of(error) is not Outcome.NOT_DONE:
                 raise
-            elsewhere = self._elsewhere(declaration, nodename, uuid)
+            elsewhere = self._elsewhere(task)
             if not elsewhere:
                 raise
-        possible, lines = without_providers_elsewhere(declaration, elsewhere)
-        report = self._declare(possible, nodename, uuid, policy)
-        return replace(report, kept=lines + report.kept)
+        possible, lines = without_providers_elsewhere(task.declaration, elsewhere)
+        return self._make_true(replace(task, declaration=possible, kept=lines + task.kept))
 
     def preview_report(
         self, driver: DeclaringDriver, nodename: str, uuid: str | None = None
     ) -> Report:
         """What `report` would change; neither the server nor the store is written."""
-        declaration = checked_declaration(driver.declare(nodename), nodename)
-        uuid = self._host_uuid(declaration, nodename, uuid)
-        return self._preview(declaration, nodename, uuid, self._policy_for(driver))
+        return self._preview(self._found(driver, nodename, uuid))
 
     # -- what a program or an operator declares
 
@@ -150,21 +158,35 @@ class DeclarativeReporter:
         What is no longer declared is withdrawn at once. Undeclared resources that are in use are
         kept; the next report tries again to remove them.
         """
-        return self._declare(declaration, name, uuid, None)
+        return self._make_true(self._task(declaration, name, uuid))
 
     def preview(self, declaration: Declaration, name: str, uuid: str | None = None) -> Report:
         """What `declare` would change; neither the server nor the store is written."""
-        return self._preview(declaration, name, uuid, None)
+        return self._preview(self._task(declaration, name, uuid))
 
     # -- inside
 
-    def _host_uuid(self, declaration: Declaration, name: str, uuid: str | None) -> str:
-        """The uuid of a host, which must not have another name on the server by now."""
-        return (
+    def _found(self, driver: DeclaringDriver, nodename: str, uuid: str | None) -> _Task:
+        """What a driver declares now. Its host must not have another name on the server by now."""
+        declaration = checked_declaration(driver.declare(nodename), nodename)
+        policy = self._policy_for(driver)
+        return self._task(declaration, nodename, uuid, policy, self._refuse_renamed)
+
+    def _task(
+        self,
+        declaration: Declaration,
+        name: str,
+        uuid: str | None,
+        policy: WithdrawalPolicy | None = None,
+        check_new: Callable[[str], None] | None = None,
+    ) -> _Task:
+        uuid = (
             uuid
-            or _declared_uuid(declaration, name)
-            or self.reporter.uuid_of(name, self._refuse_renamed)
+            or next((each.uuid for each in declaration.providers if each.name == name), None)
+            or self.reporter.uuid_of(name, check_new)
         )
+        understood, unknown = self._without_unknown_traits(declaration)
+        return _Task(understood, name, uuid, policy, kept=unknown)
 
     def _refuse_renamed(self, name: str) -> None:
         """Refuse a new host if the owner has a host of this name that was renamed since."""
@@ -182,18 +204,18 @@ class DeclarativeReporter:
                     f"{found['name']}, or remove its ownership record to begin a new host"
                 )
 
-    def _elsewhere(self, declaration: Declaration, name: str, uuid: str) -> Mapping[str, str]:
+    def _elsewhere(self, task: _Task) -> Mapping[str, str]:
         """Where the declared children are that exist in another tree than their host's."""
-        host = self.reporter.placement.provider(uuid)
+        host = self.reporter.placement.provider(task.uuid)
         if host is None:
             return {}
-        children = [provider for provider in declaration.providers if provider.parent is not None]
+        children = [each for each in task.declaration.providers if each.parent is not None]
         finder = ProviderFinder(self.reporter.placement, len(children))
         owner_trait = trait_of_owner(self._owner)
         places = {}
         for child in children:
             found = finder.named(child.name) or finder.with_uuid(
-                child.uuid or child_uuid(uuid, owner_trait, child.name)
+                child.uuid or child_uuid(task.uuid, owner_trait, child.name)
             )
             if found is not None and found["root_provider_uuid"] != host["root_provider_uuid"]:
                 root = finder.with_uuid(found["root_provider_uuid"])
@@ -208,28 +230,19 @@ class DeclarativeReporter:
             return None
         return WithdrawalPolicy(self._clock(), self._missing_reports, self._missing_seconds)
 
-    def _declare(
-        self,
-        declaration: Declaration,
-        name: str,
-        uuid: str | None,
-        policy: WithdrawalPolicy | None,
-    ) -> Report:
-        def driver(may_add: bool) -> DeclarationDriver:
-            return self._driver(declaration, name, uuid, policy, may_add=may_add)
-
+    def _make_true(self, task: _Task) -> Report:
         try:
-            return self._write(lambda: driver(may_add=True), name)
+            return self._write(task, may_add=True)
         except RecordsUnavailable as error:
             _LOG.warning("%s", error)
-            return self._write(lambda: driver(may_add=False), name)
+            return self._write(task, may_add=False)
 
-    def _write(self, make_driver: Callable[[], DeclarationDriver], name: str) -> Report:
+    def _write(self, task: _Task, *, may_add: bool) -> Report:
         for attempt in range(1, IN_USE_ATTEMPTS + 1):
-            driver = make_driver()
+            driver = self._driver(task, may_add=may_add)
             try:
                 changed = self.reporter.report(
-                    driver, name, driver.uuid, failed=driver.save_written
+                    driver, task.name, task.uuid, failed=driver.save_written
                 )
             except (InventoryInUse, ResourceProviderSyncFailed) as error:
                 # A consumer claimed it after the driver read the usages; the next attempt reads
@@ -238,43 +251,27 @@ class DeclarativeReporter:
                     raise
             else:
                 driver.save_settled()
-                if driver.may_add:
-                    self._adopted.add(driver.uuid)
-                return Report(changed, driver.kept)
+                if may_add:
+                    self._adopted.add(task.uuid)
+                return Report(changed, task.kept + driver.kept)
         raise AssertionError("the last attempt returns or raises")
 
-    def _preview(
-        self,
-        declaration: Declaration,
-        name: str,
-        uuid: str | None,
-        policy: WithdrawalPolicy | None,
-    ) -> Report:
-        driver = self._driver(declaration, name, uuid, policy, read_only=True)
-        changes = self.reporter.preview(driver, name, driver.uuid)
-        return Report(changes, driver.kept)
+    def _preview(self, task: _Task) -> Report:
+        driver = self._driver(task, read_only=True)
+        changes = self.reporter.preview(driver, task.name, task.uuid)
+        return Report(changes, task.kept + driver.kept)
 
     def _driver(
-        self,
-        declaration: Declaration,
-        name: str,
-        uuid: str | None,
-        policy: WithdrawalPolicy | None,
-        *,
-        read_only: bool = False,
-        may_add: bool = True,
+        self, task: _Task, *, read_only: bool = False, may_add: bool = True
     ) -> DeclarationDriver:
-        understood, unknown = self._without_unknown_traits(declaration)
-        uuid = uuid or _declared_uuid(declaration, name) or self.reporter.uuid_of(name)
         # Without a record of it, an adoption would be forgotten.
-        adopt = self._adopt and may_add and uuid not in self._adopted
+        adopt = self._adopt and may_add and task.uuid not in self._adopted
         return DeclarationDriver(
-            understood,
-            uuid,
+            task.declaration,
+            task.uuid,
             TreeOwnership(self._store, self._owner, self._server, adopt=adopt, read_only=read_only),
             self.reporter.placement,
-            unknown,
-            policy=policy,
+            policy=task.policy,
             may_add=may_add,
         )
 
@@ -285,15 +282,9 @@ class DeclarativeReporter:
 
         A host may be newer than its server, and is reported all the same.
         """
-        asked = {
-            trait
-            for provider in declaration.providers
-            for trait in provider.traits
-            if not is_custom(trait)
-        } - self._known_traits
-        known = self.reporter.placement.known_traits(asked)
-        self._known_traits |= known
-        unknown = asked - known
+        traits = frozenset[str]().union(*(provider.traits for provider in declaration.providers))
+        standard = {trait for trait in traits if not is_custom(trait)}
+        unknown = self.reporter.known_names.unknown_traits(standard)
         if not unknown:
             return declaration, ()
         providers = (
@@ -304,12 +295,6 @@ class DeclarativeReporter:
             f"trait {trait} is not written, the server does not know it: {UNKNOWN_TRAIT_ADVICE}"
             for trait in sorted(unknown)
         )
-
-
-def _declared_uuid(declaration: Declaration, name: str) -> str | None:
-    return next(
-        (provider.uuid for provider in declaration.providers if provider.name == name), None
-    )
 
 
 def _is_in_use(error: PlacementError) -> bool:

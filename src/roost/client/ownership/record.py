@@ -231,27 +231,6 @@ def recovered_record(
     return OwnershipRecord(owned)
 
 
-def reclaimed_record(
-    tree: ProviderTree,
-    host_uuid: str,
-    declaration: Declaration,
-    owner_trait: str,
-    record: OwnershipRecord,
-) -> OwnershipRecord:
-    """The record, and declared children of the owner that it lacks: they were in another tree.
-
-    Their uuids follow from the host and the owner, so no other writer created them.
-    """
-    children = {
-        child_uuid(host_uuid, owner_trait, provider.name)
-        for provider in declaration.providers
-        if provider.parent is not None
-    }
-    root_uuid = tree.get_provider_uuids_in_tree(host_uuid)[0]
-    recovered = recovered_record(tree, root_uuid, declaration, owner_trait)
-    return record.united(recovered.only(children - record.providers.keys()))
-
-
 def adopted_record(
     tree: ProviderTree,
     root_uuid: str,

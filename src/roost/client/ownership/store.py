@@ -9,12 +9,12 @@ import logging
 import os
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
-from typing import Protocol
 
 import platformdirs
 
@@ -164,84 +164,39 @@ def _shortened(words: list[str]) -> str:
     return " ".join(shown_words(words)).strip()
 
 
-class _Records(Protocol):
-    def trees(self) -> list[str]: ...
-
-    def load(self, root_uuid: str) -> OwnershipRecord | None: ...
-
-
-class TreeMembers:
-    """Knows the tree of each provider that the records of an owner have.
-
-    The first question reads all records, and later records are told. Several threads may ask.
-    """
-
-    def __init__(self, records: _Records) -> None:
-        self._records = records
-        # To read a record may save it, which tells this object.
-        self._lock = RLock()
-        # A provider may be in two records for a moment, while it moves.
-        self._trees: dict[str, set[str]] = {}
-        self._members: dict[str, Set[str]] | None = None
-
-    def trees_with(self, uuids: Set[str]) -> list[str]:
-        """The root uuids of the trees whose records have one of these providers."""
-        with self._lock:
-            if self._members is None:
-                self._members = {}
-                for root_uuid in filter(is_uuid, self._records.trees()):
-                    self._replace(root_uuid, self._read(root_uuid))
-            found = (self._trees.get(uuid, set()) for uuid in uuids)
-            return sorted(set().union(*found))
-
-    def take(self, root_uuid: str, record: OwnershipRecord) -> None:
-        """Replace what is known of a tree."""
-        with self._lock:
-            if self._members is not None:
-                self._replace(root_uuid, frozenset(record.providers))
-
-    def _replace(self, root_uuid: str, uuids: Set[str]) -> None:
-        assert self._members is not None, "the records were read"
-        for gone in self._members.get(root_uuid, frozenset()) - uuids:
-            self._trees[gone].discard(root_uuid)
-        for uuid in uuids:
-            self._trees.setdefault(uuid, set()).add(root_uuid)
-        self._members[root_uuid] = uuids
-
-    def _read(self, root_uuid: str) -> Set[str]:
-        try:
-            record = self._records.load(root_uuid)
-        except PlacementError:
-            # A damaged record of another tree holds up no report of this one.
-            return frozenset()
-        return frozenset() if record is None else frozenset(record.providers)
-
-
-class OwnershipStore(Protocol):
+class OwnershipStore(ABC):
     """The records of one owner, by the uuid of the tree's root."""
 
+    @abstractmethod
     def load(self, root_uuid: str) -> OwnershipRecord | None:
         """The record of a tree; `None` if there is none."""
-        ...
 
+    @abstractmethod
     def save(self, root_uuid: str, record: OwnershipRecord) -> None:
-        """Replace the record of a tree; an empty record is removed."""
-        ...
+        """Replace the record of a tree, in full or not at all; an empty record is removed."""
+
+    @abstractmethod
+    def trees(self) -> list[str]:
+        """The root uuids of all trees that have a record."""
 
     def keep(self, root_uuid: str, record: OwnershipRecord) -> None:
         """Remember a record that could not be saved; `load` returns it, and saves it if it can."""
-        ...
-
-    def trees(self) -> list[str]:
-        """The root uuids of all trees that have a record."""
-        ...
+        self.save(root_uuid, record)
 
     def trees_with(self, uuids: Set[str]) -> list[str]:
         """The root uuids of the trees whose records have one of these providers."""
-        ...
+        return [each for each in self.trees() if not uuids.isdisjoint(self._providers(each))]
+
+    def _providers(self, root_uuid: str) -> Set[str]:
+        """The providers of a record. A damaged record of one tree holds up no report of others."""
+        try:
+            record = self.load(root_uuid)
+        except PlacementError:
+            return frozenset()
+        return frozenset() if record is None else record.providers.keys()
 
 
-class FileOwnershipStore:
+class FileOwnershipStore(OwnershipStore):
     """Keeps one small JSON file for each tree, in one directory for each owner.
 
     A full or broken disk raises `RecordsUnavailable`, which may pass. A wrong directory raises
@@ -252,7 +207,10 @@ class FileOwnershipStore:
         self.place = directory or default_directory()
         self._directory = self.place / owner_name(owner)
         self._unsaved: dict[str, OwnershipRecord] = {}
-        self._members = TreeMembers(self)
+        # The trees that have ever had a provider; `None` before the first question.
+        self._trees_of: dict[str, set[str]] | None = None
+        # To read a record may save it.
+        self._lock = RLock()
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -294,7 +252,6 @@ class FileOwnershipStore:
             )
 
     def load(self, root_uuid: str) -> OwnershipRecord | None:
-        """The record of a tree; `None` if there is none."""
         if root_uuid in self._unsaved:
             record = self._unsaved[root_uuid]
             with suppress(RecordsUnavailable):
@@ -329,7 +286,6 @@ class FileOwnershipStore:
             ) from error
 
     def save(self, root_uuid: str, record: OwnershipRecord) -> None:
-        """Replace the record of a tree, in full or not at all."""
         path = self._path(root_uuid)
         try:
             if record.providers:
@@ -345,22 +301,29 @@ class FileOwnershipStore:
                 "choose another directory with --records",
             ) from error
         self._unsaved.pop(root_uuid, None)
-        self._members.take(root_uuid, record)
+        self._note(root_uuid, record.providers.keys())
 
     def keep(self, root_uuid: str, record: OwnershipRecord) -> None:
-        """Remember a record that could not be saved; `load` returns it, and saves it if it can."""
         self._unsaved[root_uuid] = record
-        self._members.take(root_uuid, record)
+        self._note(root_uuid, record.providers.keys())
 
     def trees_with(self, uuids: Set[str]) -> list[str]:
-        """The root uuids of the trees whose records have one of these providers.
+        # One process at a time writes the records, so this one reads all of them once.
+        with self._lock:
+            if self._trees_of is None:
+                self._trees_of = {}
+                for root_uuid in filter(is_uuid, self.trees()):
+                    self._note(root_uuid, self._providers(root_uuid))
+            found = set().union(*(self._trees_of.get(uuid, ()) for uuid in uuids))
+        return [each for each in sorted(found) if not uuids.isdisjoint(self._providers(each))]
 
-        The store reads all records once. One process at a time writes them.
-        """
-        return self._members.trees_with(uuids)
+    def _note(self, root_uuid: str, uuids: Set[str]) -> None:
+        with self._lock:
+            if self._trees_of is not None:
+                for uuid in uuids:
+                    self._trees_of.setdefault(uuid, set()).add(root_uuid)
 
     def trees(self) -> list[str]:
-        """The root uuids of all trees that have a record."""
         # Several threads may save trees at once, so this one looks at a copy.
         unsaved = {uuid for uuid, record in dict(self._unsaved).items() if record.providers}
         return sorted(unsaved.union(path.stem for path in self._directory.glob("*.json")))
@@ -373,37 +336,22 @@ class FileOwnershipStore:
         return self._directory / f"{root_uuid}.json"
 
 
-class InMemoryOwnershipStore:
+class InMemoryOwnershipStore(OwnershipStore):
     """Keeps the records until the process ends."""
 
     def __init__(self) -> None:
         self._records: dict[str, OwnershipRecord] = {}
 
     def load(self, root_uuid: str) -> OwnershipRecord | None:
-        """The record of a tree; `None` if there is none."""
         return self._records.get(root_uuid)
 
     def save(self, root_uuid: str, record: OwnershipRecord) -> None:
-        """Replace the record of a tree; an empty record is removed."""
         self._records.pop(root_uuid, None)
         if record.providers:
             self._records[root_uuid] = record
 
-    def keep(self, root_uuid: str, record: OwnershipRecord) -> None:
-        """Replace the record of a tree."""
-        self.save(root_uuid, record)
-
     def trees(self) -> list[str]:
-        """The root uuids of all trees that have a record."""
         return sorted(self._records)
-
-    def trees_with(self, uuids: Set[str]) -> list[str]:
-        """The root uuids of the trees whose records have one of these providers."""
-        return sorted(
-            root_uuid
-            for root_uuid, record in self._records.items()
-            if not uuids.isdisjoint(record.providers)
-        )
 
 
 def default_directory() -> Path:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Collection, Mapping, Set
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Set
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from roost.client.declaration import Declaration, DeclaredProvider, InventoryFields, UnreadProviders
@@ -31,8 +31,6 @@ _NAMES_SHOWN = 3
 
 InventoriesInUse = Mapping[str, frozenset[str]]
 """Provider uuid -> resource classes of which there are allocations."""
-
-NOTHING_IN_USE: InventoriesInUse = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +89,7 @@ def found_providers(
 
     A provider that an operator has renamed is one of them. The tree stays as it is.
     """
-    shape = TreeShape(copy.deepcopy(tree), record, owner_trait, may_move=False)
+    shape = TreeShape(copy.deepcopy(tree), record, owner_trait, lambda: False)
     uuids = {provider.name: shape.find_or_add(provider) for provider in declaration.providers}
     return {name: uuid for name, uuid in uuids.items() if tree.exists(uuid)}
 
@@ -103,7 +101,11 @@ class TreeShape:
     """
 
     def __init__(
-        self, tree: ProviderTree, record: OwnershipRecord, owner_trait: str, *, may_move: bool
+        self,
+        tree: ProviderTree,
+        record: OwnershipRecord,
+        owner_trait: str,
+        may_move: Callable[[], bool],
     ) -> None:
         self._tree = tree
         self._record = record
@@ -202,7 +204,7 @@ class TreeShape:
             return "roots are not moved"
         if not self._record.provider(found.uuid, found.name).created:
             return "another writer created it"
-        if not self._may_move:
+        if not self._may_move():
             return "the server is older than 1.37 and moves no providers"
         if parent_uuid in self._tree.get_provider_uuids(found.uuid):
             return "that provider is below it"
@@ -334,37 +336,6 @@ class MergeResult:
         return {uuid: frozenset(classes) for uuid, classes in removed.items() if classes}
 
 
-def merge(
-    tree: ProviderTree,
-    declaration: Declaration,
-    record: OwnershipRecord,
-    owner_trait: str,
-    in_use: InventoriesInUse = NOTHING_IN_USE,
-    *,
-    policy: WithdrawalPolicy | None = None,
-    may_move: bool = True,
-) -> MergeResult:
-    """Edit the tree: add what is declared, remove what is owned but not declared.
-
-    Providers that the merge creates get the owner's trait. The merge keeps the inventories that
-    are in use, and their providers. Without a policy, it withdraws at once what is not declared.
-    A server that is too old to move providers needs `may_move=False`.
-    """
-    run = _TreeMerge(tree, record, owner_trait, in_use, policy=policy, may_move=may_move)
-    return run.run(declaration)
-
-
-def wants_move(tree: ProviderTree, declaration: Declaration) -> bool:
-    """Whether a declared provider has another parent in the tree."""
-    for provider in declaration.providers:
-        address = provider.uuid or provider.name
-        if provider.parent is not None and tree.exists(address):
-            parent_uuid = tree.data(address).parent_uuid
-            if parent_uuid is not None and tree.data(parent_uuid).name != provider.parent:
-                return True
-    return False
-
-
 def may_remove_inventory(record: OwnershipRecord, declaration: Declaration) -> bool:
     """Whether the owner owns an inventory that it no longer declares."""
     declared = {provider.name: provider.inventories for provider in declaration.providers}
@@ -404,36 +375,36 @@ def written_record(
     return OwnershipRecord.of_providers(owned)
 
 
-class _TreeMerge:
-    """One run of `merge`."""
+@dataclass
+class TreeMerge:
+    """Edits a tree, once: adds what is declared, and removes what is owned but not declared.
 
-    def __init__(
-        self,
-        tree: ProviderTree,
-        record: OwnershipRecord,
-        owner_trait: str,
-        in_use: InventoriesInUse,
-        *,
-        policy: WithdrawalPolicy | None,
-        may_move: bool,
-    ) -> None:
-        self._tree = tree
-        self._record = record
-        self._owner_trait = owner_trait
-        self._in_use = in_use
-        self._policy = policy
-        self._shape = TreeShape(tree, record, owner_trait, may_move=may_move)
+    Providers that the merge creates get the owner's trait. The merge keeps the inventories that
+    are in use, and their providers. Without a policy, it withdraws at once what is not declared.
+    `may_move` tells whether the server is new enough to move providers.
+    """
+
+    tree: ProviderTree
+    record: OwnershipRecord
+    owner_trait: str
+    in_use: InventoriesInUse = field(default_factory=dict)
+    policy: WithdrawalPolicy | None = None
+    may_move: Callable[[], bool] = lambda: True
+
+    def __post_init__(self) -> None:
+        self._shape = TreeShape(self.tree, self.record, self.owner_trait, self.may_move)
         self._kept: list[str] = []
         self._pending: dict[str, OwnedProvider] = {}
         self._settled: dict[str, OwnedProvider] = {}
 
     def run(self, declaration: Declaration) -> MergeResult:
+        """Merge the declaration."""
         declared = {self._shape.find_or_add(each): each for each in declaration.providers}
         absences = self._hold_unread_and_missing(declared, declaration.unread)
-        uuids = self._tree.get_provider_uuids()
-        self._children = Counter(self._tree.data(uuid).parent_uuid for uuid in uuids)
+        uuids = self.tree.get_provider_uuids()
+        self._children = Counter(self.tree.data(uuid).parent_uuid for uuid in uuids)
         for uuid in reversed(uuids):
-            provider = self._tree.data(uuid)
+            provider = self.tree.data(uuid)
             if uuid in declared:
                 self._update(provider, declared[uuid])
             elif uuid in self._settled:
@@ -441,8 +412,8 @@ class _TreeMerge:
                 continue
             elif provider.generation is None:
                 # The caller began a tree of which nothing is declared.
-                self._tree.remove(uuid)
-            elif self._record.provider(uuid, provider.name):
+                self.tree.remove(uuid)
+            elif self.record.provider(uuid, provider.name):
                 self._withdraw(provider, absences.get(uuid))
         return MergeResult(
             OwnershipRecord.of_providers(self._pending),
@@ -460,7 +431,7 @@ class _TreeMerge:
         Returns the absences of the missing ones.
         """
         recorded = {
-            uuid: owned for uuid, owned in self._record.providers.items() if self._tree.exists(uuid)
+            uuid: owned for uuid, owned in self.record.providers.items() if self.tree.exists(uuid)
         }
         undeclared = {uuid: owned for uuid, owned in recorded.items() if uuid not in declared}
         missing = {
@@ -469,14 +440,14 @@ class _TreeMerge:
         for uuid, owned in undeclared.items():
             if uuid not in missing:
                 self._hold(uuid, owned, "stays as it is, the driver cannot read it")
-        if self._policy is None:
+        if self.policy is None:
             return {}
         refuse_sudden_loss(recorded, missing.values())
-        absences = {uuid: self._policy.absence_of(owned) for uuid, owned in missing.items()}
+        absences = {uuid: self.policy.absence_of(owned) for uuid, owned in missing.items()}
         for uuid, absence in absences.items():
-            if not self._policy.is_due(absence):
+            if not self.policy.is_due(absence):
                 owned = replace(missing[uuid], absence=absence)
-                self._hold(uuid, owned, self._policy.describe())
+                self._hold(uuid, owned, self.policy.describe())
         return absences
 
     def _hold(self, uuid: str, owned: OwnedProvider, reason: str) -> None:
@@ -486,12 +457,12 @@ class _TreeMerge:
 
     def _withdraw(self, provider: ProviderData, absence: Absence | None) -> None:
         """Delete a provider that is not declared, or else remove what the owner owns of it."""
-        owned = self._record.provider(provider.uuid, provider.name)
+        owned = self.record.provider(provider.uuid, provider.name)
         obstacle = self._obstacle_to_deletion(provider, owned)
         if owned.created and not obstacle:
             self._pending[provider.uuid] = owned
             self._children[provider.parent_uuid] -= 1
-            self._tree.remove(provider.uuid)
+            self.tree.remove(provider.uuid)
             return
         if owned.created:
             self._kept.append(f"{provider.name}: not deleted, {obstacle}")
@@ -500,7 +471,7 @@ class _TreeMerge:
     def _obstacle_to_deletion(self, provider: ProviderData, owned: OwnedProvider) -> str:
         """Why a provider must not be deleted; empty if it may be."""
         obstacles = []
-        if provider.uuid in self._in_use:
+        if provider.uuid in self.in_use:
             obstacles.append("it is in use")
         if foreign := sorted(provider.inventory.keys() - owned.inventories.keys()):
             obstacles.append(f"other writers have inventory on it ({', '.join(foreign)})")
@@ -514,19 +485,19 @@ class _TreeMerge:
         self, provider: ProviderData, declared: DeclaredProvider, absence: Absence | None = None
     ) -> None:
         """Merge the declaration of one provider; a missing one keeps its absence."""
-        owned = self._record.provider(provider.uuid, provider.name)
+        owned = self.record.provider(provider.uuid, provider.name)
         if owned.created or provider.generation is None:
-            declared = replace(declared, traits=declared.traits | {self._owner_trait})
-        if provider.uuid in self._in_use:
-            classes = self._in_use[provider.uuid]
+            declared = replace(declared, traits=declared.traits | {self.owner_trait})
+        if provider.uuid in self.in_use:
+            classes = self.in_use[provider.uuid]
             undeclared = undeclared_inventories(provider, declared, owned, classes)
             declared = replace(declared, inventories={**undeclared, **declared.inventories})
             self._kept += [
                 f"{provider.name}: inventory {name} not removed, in use" for name in undeclared
             ]
         merged = merge_provider(provider, declared, owned)
-        self._tree.update_inventory(provider.uuid, merged.inventory)
-        self._tree.update_traits(provider.uuid, merged.traits)
-        self._tree.update_aggregates(provider.uuid, merged.aggregates)
+        self.tree.update_inventory(provider.uuid, merged.inventory)
+        self.tree.update_traits(provider.uuid, merged.traits)
+        self.tree.update_aggregates(provider.uuid, merged.aggregates)
         self._pending[provider.uuid] = replace(merged.pending, absence=absence)
         self._settled[provider.uuid] = replace(merged.settled, absence=absence)

@@ -24,8 +24,8 @@ from roost.client.ownership.known_server import KnownServer
 from roost.client.ownership.store import OwnershipStore
 from roost.client.parallel import in_order
 from roost.client.placement import Placement
+from roost.client.reporting.host_cache import KnownNames
 from roost.client.reporting.reporter import Reporter
-from roost.client.reporting.tree_reader import KnownNames
 from roost.client.transport import Transport
 from roost.model.identifiers import new_uuid
 

@@ -23,6 +23,7 @@ UNKNOWN_TRAIT_ADVICE = (
 
 Inventories = dict[str, dict[str, Any]]
 ProviderBody = Mapping[str, Any]
+AmountsByClass = Mapping[str, int]
 PROVIDER_FIELDS: JsonShape = {
     "uuid": str,
     "name": str,
@@ -76,7 +77,7 @@ def usages(answer: PlacementResponse) -> dict[str, int]:
     return dict(answer.field("usages", AMOUNTS))
 
 
-def holdings(answer: PlacementResponse) -> dict[str, Mapping[str, int]]:
+def holdings(answer: PlacementResponse) -> dict[str, AmountsByClass]:
     """What each consumer holds, or each provider gives, by class."""
     found = answer.field("allocations", HOLDINGS)
     return {uuid: its["resources"] for uuid, its in found.items()}

@@ -39,6 +39,7 @@ from roost.client.placement.answers import (
     INVENTORY_IN_USE,
     NAME_TAKEN,
     UNKNOWN_TRAIT_ADVICE,
+    AmountsByClass,
     Inventories,
     ProviderBody,
     is_concurrent_update,
@@ -64,6 +65,9 @@ GATEWAY_FAILURES = (502, 504)
 MOVING_VERSION = "1.37"
 """The first version that gives a provider another parent."""
 
+_REPLACED_SINCE = {"inventories": "1.26", "aggregates": "1.19", "traits": "1.6"}
+"""The version that replaces what a provider has, by its kind."""
+
 NAMES_PER_REQUEST = 100
 """Keeps a path with an `in:` list shorter than servers and proxies allow."""
 
@@ -74,6 +78,11 @@ class Placement:
     def __init__(self, transport: Transport, aggregates_per_request: int = 200) -> None:
         self._transport = transport
         self._aggregates_per_request = aggregates_per_request
+
+    @cached_property
+    def version(self) -> ServerVersion:
+        """The newest version that the client and the server both speak."""
+        return newest_common(self._transport)
 
     # -- providers
 
@@ -182,28 +191,10 @@ class Placement:
         answer = self._read(f"/resource_providers/{uuid}/inventories", None, uuid)
         return answers.generation(answer), answers.inventories(answer)
 
-    def put_inventories(
-        self, uuid: str, generation: int, inventories: Mapping[str, Mapping[str, Any]]
-    ) -> tuple[int, Inventories]:
-        """Replace all inventories of a provider."""
-        answer = self._replace(uuid, generation, "inventories", inventories, "1.26")
-        if answer.status == 409 and answer.code == INVENTORY_IN_USE:
-            raise refusal(InventoryInUse, f"Inventory of provider {uuid} is in use", answer, uuid)
-        require_updated(answer, "inventories", uuid)
-        return answers.generation(answer), answers.inventories(answer)
-
     def aggregates(self, uuid: str) -> tuple[int, frozenset[str]]:
         """The generation and the aggregates of a provider."""
         path = f"/resource_providers/{uuid}/aggregates"
         answer = self._read(path, "1.19", uuid, ResourceProviderAggregateRetrievalFailed)
-        return answers.generation(answer), answers.names(answer, "aggregates")
-
-    def put_aggregates(
-        self, uuid: str, generation: int, aggregates: Iterable[str]
-    ) -> tuple[int, frozenset[str]]:
-        """Replace all aggregates of a provider."""
-        answer = self._replace(uuid, generation, "aggregates", sorted(aggregates), "1.19")
-        require_updated(answer, "aggregates", uuid)
         return answers.generation(answer), answers.names(answer, "aggregates")
 
     def traits(self, uuid: str) -> tuple[int, frozenset[str]]:
@@ -212,22 +203,23 @@ class Placement:
         answer = self._read(path, "1.6", uuid, ResourceProviderTraitRetrievalFailed)
         return answers.generation(answer), answers.names(answer, "traits")
 
-    def put_traits(
-        self, uuid: str, generation: int, traits: Iterable[str]
-    ) -> tuple[int, frozenset[str]]:
-        """Replace all traits of a provider.
+    def replace(
+        self, uuid: str, generation: int, kind: str, wanted: Mapping[str, Any] | Iterable[str]
+    ) -> tuple[int, Any]:
+        """Replace all inventories, aggregates or traits of a provider.
 
         An empty list is sent with PUT as well, because DELETE returns no generation.
         """
-        answer = self._replace(uuid, generation, "traits", sorted(traits), "1.6")
-        require_updated(answer, "traits", uuid)
-        return answers.generation(answer), answers.names(answer, "traits")
-
-    def _replace(
-        self, uuid: str, generation: int, kind: str, wanted: Any, version: str
-    ) -> PlacementResponse:
-        body = {"resource_provider_generation": generation, kind: wanted}
-        return self._send("PUT", f"/resource_providers/{uuid}/{kind}", body, version)
+        are_inventories = isinstance(wanted, Mapping)
+        sent = wanted if are_inventories else sorted(wanted)
+        body = {"resource_provider_generation": generation, kind: sent}
+        path = f"/resource_providers/{uuid}/{kind}"
+        answer = self._send("PUT", path, body, _REPLACED_SINCE[kind])
+        if answer.status == 409 and answer.code == INVENTORY_IN_USE:
+            raise refusal(InventoryInUse, f"Inventory of provider {uuid} is in use", answer, uuid)
+        require_updated(answer, kind, uuid)
+        found = answers.inventories(answer) if are_inventories else answers.names(answer, kind)
+        return answers.generation(answer), found
 
     def usages(self, uuid: str) -> dict[str, int]:
         """The amount in use of each inventory of a provider."""
@@ -266,14 +258,14 @@ class Placement:
 
     # -- allocations
 
-    def consumers_of(self, uuid: str) -> list[str]:
-        """The consumers that have allocations of a provider."""
+    def allocations(self, uuid: str) -> dict[str, AmountsByClass]:
+        """What each consumer holds of a provider."""
         answer = self._read(f"/resource_providers/{uuid}/allocations", None, uuid)
-        return list(answers.holdings(answer))
+        return answers.holdings(answer)
 
-    def allocations_of(self, consumer: str) -> dict[str, Any]:
+    def allocations_of(self, consumer: str, version: str = "1.28") -> dict[str, Any]:
         """All allocations of a consumer, of any provider, with project, user and generation."""
-        answer = self._read(allocations_path(consumer), "1.28", None)
+        answer = self._read(allocations_path(consumer), version, None)
         return dict(answer.shaped(CONSUMER))
 
     def reshape(
@@ -349,16 +341,8 @@ def _chunks(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
         yield items[start : start + size]
 
 
-AmountsByClass = Mapping[str, int]
-
-
 class Administration(Placement):
     """A placement server as an operator sees it."""
-
-    @cached_property
-    def version(self) -> ServerVersion:
-        """The newest version that the client and the server both speak."""
-        return newest_common(self._transport)
 
     # -- providers
 
@@ -375,11 +359,6 @@ class Administration(Placement):
         if answer.status == 409:
             raise refusal(ResourceProviderUpdateConflict, message, answer, uuid)
         require_ok(answer, ResourceProviderUpdateFailed, message, uuid)
-
-    def allocations_on(self, uuid: str) -> dict[str, AmountsByClass]:
-        """What each consumer holds of a provider."""
-        answer = self._read(f"/resource_providers/{uuid}/allocations", None, uuid)
-        return answers.holdings(answer)
 
     # -- traits and resource classes
 
@@ -410,9 +389,11 @@ class Administration(Placement):
 
     # -- usages
 
-    def usages_of_project(self, project: str, user: str | None = None) -> dict[str, Any]:
+    def usages_of_project(
+        self, project: str, user: str | None = None, version: str | None = None
+    ) -> dict[str, Any]:
         """The amounts of each class that a project uses; by type of consumer from 1.38 on."""
         query = urlencode([("project_id", project), *([("user_id", user)] if user else [])])
-        answer = self._send("GET", f"/usages?{query}", version=str(self.version))
+        answer = self._send("GET", f"/usages?{query}", version=version or str(self.version))
         require_ok(answer, PlacementError, f"Cannot read the usages of project {project}")
         return dict(answer.field("usages", {str: (int, AMOUNTS)}))

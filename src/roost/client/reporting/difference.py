@@ -23,6 +23,11 @@ class AssociationKind(Enum):
     AGGREGATES = "aggregates"
     TRAITS = "traits"
 
+    @property
+    def plural(self) -> str:
+        """The word in the paths and bodies of the API."""
+        return "inventories" if self is AssociationKind.INVENTORY else self.value
+
     def of(self, provider: ProviderData) -> Any:
         """The associations of this kind that a provider has."""
         return getattr(provider, self.value)

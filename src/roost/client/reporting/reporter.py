@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from inspect import Parameter
 
+from roost.client.cloud_reader import THREADS, CloudReader, demanding_existence
 from roost.client.drivers.driver import Allocations, Driver, asks_for_reshape
 from roost.client.errors import (
     InvalidResourceClass,
@@ -29,13 +30,7 @@ from roost.client.outcome import finding_out
 from roost.client.placement import Placement
 from roost.client.provider_tree import ProviderSubTree, ProviderTree
 from roost.client.reporting.difference import Difference, difference
-from roost.client.reporting.tree_reader import (
-    READ_CONCURRENCY,
-    HostCache,
-    KnownNames,
-    TreeReader,
-    demanding_existence,
-)
+from roost.client.reporting.host_cache import HostCache, KnownNames
 from roost.client.reporting.tree_writer import StepwiseWriter, TreeWriter
 from roost.client.transport import Transport
 from roost.model.identifiers import new_uuid
@@ -82,12 +77,13 @@ class Reporter:
         attempts: int = 4,
         clock: Callable[[], float] = time.monotonic,
         writer: TreeWriter | None = None,
-        concurrency: int = READ_CONCURRENCY,
+        concurrency: int = THREADS,
         known_names: KnownNames | None = None,
     ) -> None:
         self.placement = Placement(transport)
-        reader = TreeReader(self.placement, concurrency)
-        self._writer = writer or StepwiseWriter(self.placement, reader, known_names)
+        reader = CloudReader(self.placement, concurrency)
+        self.known_names = known_names or KnownNames(self.placement)
+        self._writer = writer or StepwiseWriter(self.placement, reader, self.known_names)
         self._cache = HostCache(
             reader, refresh_seconds=refresh_seconds, reread_seconds=reread_seconds, clock=clock
         )
@@ -220,7 +216,7 @@ class Reporter:
 
     def _consumers_of(self, uuid: str) -> list[str]:
         with demanding_existence(uuid):
-            return self.placement.consumers_of(uuid)
+            return list(self.placement.allocations(uuid))
 
     def _flush(
         self,

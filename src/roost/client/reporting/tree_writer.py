@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
+from roost.client.cloud_reader import ASSOCIATIONS, CloudReader, demanding_existence
 from roost.client.drivers.driver import Allocations
 from roost.client.errors import (
     ProviderExists,
@@ -24,7 +25,13 @@ from roost.client.reporting.difference import (
     ProviderMove,
     has_changed,
 )
-from roost.client.reporting.tree_reader import KnownNames, TreeReader, set_associations
+from roost.client.reporting.host_cache import KnownNames
+
+_UPDATES: Mapping[AssociationKind, Callable[[ProviderTree, str, Any, int], Any]] = {
+    AssociationKind.INVENTORY: ProviderTree.update_inventory,
+    AssociationKind.AGGREGATES: ProviderTree.update_aggregates,
+    AssociationKind.TRAITS: ProviderTree.update_traits,
+}
 
 
 class TreeWriter(Protocol):
@@ -58,17 +65,10 @@ class StepwiseWriter:
     and makes a new plan.
     """
 
-    def __init__(
-        self, placement: Placement, reader: TreeReader, known_names: KnownNames | None = None
-    ) -> None:
+    def __init__(self, placement: Placement, reader: CloudReader, known_names: KnownNames) -> None:
         self._placement = placement
         self._reader = reader
-        self._known_names = known_names or KnownNames(placement)
-        self._replace: dict[AssociationKind, Callable[[ProviderTree, ProviderChange], None]] = {
-            AssociationKind.INVENTORY: self._replace_inventory,
-            AssociationKind.AGGREGATES: self._replace_aggregates,
-            AssociationKind.TRAITS: self._replace_traits,
-        }
+        self._known_names = known_names
 
     def write(
         self,
@@ -113,9 +113,13 @@ class StepwiseWriter:
         else:
             known.new_child(name, parent_uuid, uuid, body["generation"])
         if not created:
-            set_associations(known, uuid, self._reader.associations(uuid))
+            self._read_again(known, uuid)
         wanted.update_inventory(uuid, wanted.data(uuid).inventory, known.data(uuid).generation)
         return created
+
+    def _read_again(self, known: ProviderTree, uuid: str) -> None:
+        with demanding_existence(uuid):
+            self._reader.provider({"uuid": uuid}, ASSOCIATIONS).put_into(known)
 
     def _existing(self, creation: ProviderCreation, error: ProviderExists) -> ProviderBody:
         """The existing provider with the uuid of a creation, if its parent is the wanted one."""
@@ -181,7 +185,7 @@ class StepwiseWriter:
             change for change in plan.changes if change.kind is not AssociationKind.INVENTORY
         )
         for uuid in dict.fromkeys(change.uuid for change in rest):
-            set_associations(known, uuid, self._reader.associations(uuid))
+            self._read_again(known, uuid)
             if uuid in wanted and known.has_inventory_changed(uuid, wanted[uuid]):
                 raise _conflict(uuid)
         return rest
@@ -219,28 +223,16 @@ class StepwiseWriter:
                 # After the first inventories: these are written even if a trait cannot be created.
                 self._known_names.ensure_traits(traits)
             _require_unchanged(change, change.kind.of(known.data(change.uuid)))
-            self._replace[change.kind](known, change)
+            self._replace(known, change)
 
-    def _replace_inventory(self, known: ProviderTree, change: ProviderChange) -> None:
-        generation, inventory = self._placement.put_inventories(
-            change.uuid, _generation(known, change), change.after
+    def _replace(self, known: ProviderTree, change: ProviderChange) -> None:
+        if change.kind is AssociationKind.AGGREGATES:
+            # Clients before 1.19 change aggregates without a new generation.
+            _require_unchanged(change, self._placement.aggregates(change.uuid)[1])
+        generation, found = self._placement.replace(
+            change.uuid, _generation(known, change), change.kind.plural, change.after
         )
-        known.update_inventory(change.uuid, inventory, generation)
-
-    def _replace_aggregates(self, known: ProviderTree, change: ProviderChange) -> None:
-        # Clients before 1.19 change aggregates without a new generation, so the writer reads them.
-        _, aggregates = self._placement.aggregates(change.uuid)
-        _require_unchanged(change, aggregates)
-        generation, aggregates = self._placement.put_aggregates(
-            change.uuid, _generation(known, change), change.after
-        )
-        known.update_aggregates(change.uuid, aggregates, generation)
-
-    def _replace_traits(self, known: ProviderTree, change: ProviderChange) -> None:
-        generation, traits = self._placement.put_traits(
-            change.uuid, _generation(known, change), change.after
-        )
-        known.update_traits(change.uuid, traits, generation)
+        _UPDATES[change.kind](known, change.uuid, found, generation)
 
 
 def _classes(changes: Iterable[ProviderChange]) -> Iterable[str]:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import yaml
-from yaml.composer import Composer
 from yaml.constructor import SafeConstructor
-from yaml.resolver import Resolver
 
 from roost.client.provider_tree import LEVELS_MAX
 
@@ -36,44 +34,20 @@ _EXPANSION_BASE = 20_000
 _EXPANSION_FACTOR = 20
 
 _TAG = "tag:yaml.org,2002:"
-_STRING, _MERGE = f"{_TAG}str", f"{_TAG}merge"
+_STRING, _LIST, _MAPPING = f"{_TAG}str", f"{_TAG}seq", f"{_TAG}map"
+_NULL, _BOOL, _MERGE = f"{_TAG}null", f"{_TAG}bool", f"{_TAG}merge"
 _INT, _FLOAT = f"{_TAG}int", f"{_TAG}float"
-# The pattern of PyYAML without numbers to base 60: here 1:30 is text.
-_INTEGER = re.compile(r"[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)\Z")
-_NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?\Z")
-
-_CONSTRUCTOR = SafeConstructor()
-
-# Tabs and odd line ends, with which the parser in C takes texts that the one in Python refuses.
-_READ_DIFFERENTLY = re.compile("[\t\x85\u2028\u2029\ufeff]")
+_NUMBERS = {
+    # The pattern of PyYAML without numbers to base 60: here 1:30 is text.
+    _INT: re.compile(r"[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)\Z"),
+    _FLOAT: re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?\Z"),
+}
 
 _SYNTAX_ADVICE = (
     "check the indentation and the brackets, and put quotes around text that has `: ` in it"
     " or begins with one of {[&*!|>%@`"
 )
 _COMPOSITION_ADVICE = "keep to one document, and define each anchor once and before its aliases"
-
-
-def _int(constructor: Any, node: Any) -> int:
-    if _INTEGER.match(node.value) is None:
-        raise ValueError(node.value)
-    number: int = SafeConstructor.construct_yaml_int(constructor, node)
-    return number
-
-
-def _float(constructor: Any, node: Any) -> float:
-    if _NUMBER.match(node.value) is None:
-        raise ValueError(node.value)
-    return float(node.value)
-
-
-_SCALARS: dict[str, Callable[[Any, Any], Any]] = {
-    f"{_TAG}null": SafeConstructor.construct_yaml_null,
-    f"{_TAG}bool": SafeConstructor.construct_yaml_bool,
-    _INT: _int,
-    _FLOAT: _float,
-}
-_KNOWN_TAGS = {*_SCALARS, _STRING, _MERGE, f"{_TAG}seq", f"{_TAG}map"}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -93,32 +67,50 @@ class FileProblem:
         return f"{name}:{self.line}:{self.column}: {text}"
 
 
-class UnreadableYaml(ValueError):
-    """The text is not YAML, or too large with its aliases written out."""
+class _Unreadable(ValueError):
+    """A problem that leaves no value to read."""
 
     def __init__(self, problem: FileProblem) -> None:
         self.problem = problem
         super().__init__(problem.text)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Located:
-    """A value with its line and column; a scalar also has its spelling.
-
-    `items` are the values in a list (by index) or in a mapping (by key). `keys` are the keys of a
-    mapping with their own places.
-    """
+    """A value, and the node of the file that it stands in."""
 
     value: Any
-    line: int
-    column: int
-    spelling: str | None = None
-    items: Mapping[str | int, Located] = field(default_factory=dict)
-    keys: Mapping[str, Located] = field(default_factory=dict)
+    node: Any
+
+    @property
+    def line(self) -> int:
+        """The line of the value, from 1."""
+        return int(self.node.start_mark.line) + 1
+
+    @property
+    def spelling(self) -> str | None:
+        """How the file spells a scalar; `None` for lists and mappings."""
+        return self.node.value if isinstance(self.node, yaml.ScalarNode) else None
+
+    @cached_property
+    def items(self) -> Mapping[str | int, Located]:
+        """The values in a list by index, or in a mapping by key."""
+        if isinstance(self.value, list):
+            return dict(enumerate(map(Located, self.value, self.node.value)))
+        if isinstance(self.value, dict):
+            return {
+                key.value: Located(self.value[key.value], node) for key, node in self.node.value
+            }
+        return {}
+
+    @property
+    def keys(self) -> Mapping[str, Located]:
+        """The keys of a mapping with their own places."""
+        return {key.value: Located(key.value, key) for key, _ in self.node.value}
 
     def problem(self, text: str) -> FileProblem:
         """A problem at the place of this value."""
-        return FileProblem(self.line, self.column, text)
+        return _problem_at(self.node.start_mark, text)
 
     def text(self, key: str) -> str | None:
         """The text under a key; `None` if the key is missing or has no text."""
@@ -132,30 +124,25 @@ class Located:
             yield from held.items.values()
 
 
-def decoded(content: bytes) -> str:
-    """The text of a file; what is not UTF-8 raises `UnreadableYaml`."""
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line_start = content.rfind(b"\n", 0, error.start) + 1
-        line = content.count(b"\n", 0, line_start) + 1
-        what = "this is not UTF-8: save the file as UTF-8"
-        problem = FileProblem(line, error.start - line_start + 1, what)
-        raise UnreadableYaml(problem) from None
+def locate(content: bytes | str) -> tuple[Located | None, list[FileProblem]]:
+    """The one document of a file, with its aliases and merge keys written out, and its problems.
 
-
-def locate(text: str) -> tuple[Located | None, list[FileProblem]]:
-    """The one document of a text, `None` if the text is empty, and the problems of its parts.
-
-    The document has its aliases and merge keys written out. A text that is not YAML, or too large
-    with its aliases, raises `UnreadableYaml`.
+    The document is `None` if the file is empty, and if the only problem leaves nothing to read:
+    the file is not YAML, or too large with its aliases.
     """
-    node = _compose(_without_tabs(text))
-    if node is None:
-        return None, []
-    reading = _NodeReader(_EXPANSION_BASE + _EXPANSION_FACTOR * len(text))
-    located = reading.located(node)
-    return located, sorted(reading.problems)
+    try:
+        text = content if isinstance(content, str) else _decoded(content)
+        loader = _loader(_without_tabs(text))
+        node = loader.get_single_node()
+        if node is None:
+            return None, []
+        loader.demand_bounds(node)
+        value = loader.construct_document(node)
+    except _Unreadable as error:
+        return None, [error.problem]
+    except yaml.MarkedYAMLError as error:
+        return None, [_syntax_problem(error)]
+    return None if value is None else Located(value, node), sorted(loader.problems)
 
 
 def take_json_numbers(language: type[yaml.SafeLoader] | type[yaml.SafeDumper]) -> None:
@@ -163,36 +150,146 @@ def take_json_numbers(language: type[yaml.SafeLoader] | type[yaml.SafeDumper]) -
 
     Without this PyYAML reads `1e3` as text.
     """
-    language.add_implicit_resolver(_FLOAT, _NUMBER, list("-+.0123456789"))
+    language.add_implicit_resolver(_FLOAT, _NUMBERS[_FLOAT], list("-+.0123456789"))
 
 
-class _LimitedComposer(Composer):
-    """Composes nodes to a limited depth, because PyYAML recurses for each level."""
+class _Loader(yaml.SafeLoader):
+    """Composes nodes and makes values of them; collects the problems of single nodes.
 
-    depth = 0
-    # A parser has it.
-    peek_event: Callable[[], Any]
+    The parser is the one in Python: its errors name the place best, and it knows the pairs of
+    surrogates of JSON.
+    """
+
+    # A tree file contains no dates, so text in the form of a date is text.
+    yaml_implicit_resolvers = {  # noqa: RUF012  # The annotation of PyYAML.
+        start: [(tag, shape) for tag, shape in shapes if tag in (_NULL, _BOOL, _MERGE)]
+        for start, shapes in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.problems: set[FileProblem] = set()
+        self._values_left = _EXPANSION_BASE + _EXPANSION_FACTOR * len(text)
+        self._depth = 0
+        self._flat: set[yaml.Node] = set()
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        self.depth += 1
-        if self.depth > NESTING_MAX:
-            raise UnreadableYaml(_too_deep(self.peek_event().start_mark))
+        """The next node. PyYAML recurses for each level, so the depth is limited."""
+        self._depth += 1
+        if self._depth > NESTING_MAX:
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]  # The stubs lack it.
+            raise _Unreadable(_too_deep(mark))
         node = super().compose_node(parent, index)
-        self.depth -= 1
+        self._depth -= 1
         return node
 
+    def demand_bounds(self, node: Any, depth: int = 1) -> None:
+        """Raise an error if a node is too deep or too large with its aliases written out."""
+        self._values_left -= 1
+        if self._values_left < 0:
+            what = "the aliases of this file expand to too many values: write them out"
+            raise _Unreadable(_problem_at(node.start_mark, what))
+        if depth > NESTING_MAX:
+            raise _Unreadable(_too_deep(node.start_mark))
+        if isinstance(node, yaml.CollectionNode):
+            is_mapping = isinstance(node, yaml.MappingNode)
+            for part in chain.from_iterable(node.value) if is_mapping else node.value:
+                self.demand_bounds(part, depth + 1)
 
-class _Loader(_LimitedComposer, yaml.SafeLoader):
-    """Composes nodes with the parser in Python, whose errors name the place best."""
+    def flatten_mapping(self, node: Any) -> None:
+        """Leave the pairs of a mapping that can be used, and then those of its merge keys."""
+        if node in self._flat:
+            return
+        self._flat.add(node)
+        pairs: dict[str, tuple[Any, Any]] = {}
+        merged: list[Any] = []
+        for key_node, item_node in node.value:
+            if key_node.tag == _MERGE:
+                merged += self._merged(item_node)
+                continue
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, str) and key not in pairs:
+                key_node.value = key
+                pairs[key] = (key_node, item_node)
+                continue
+            if isinstance(key, str):
+                line = pairs[key][0].start_mark.line + 1
+                what = f"`{key}` is here twice, first in line {line}: remove one of them"
+            else:
+                spelt = isinstance(key_node, yaml.ScalarNode) and key_node.value
+                what = "a key must be text" + (f': write it in quotes, "{spelt}"' if spelt else "")
+            self._report(key_node, what)
+            # The value may have problems of its own.
+            self.construct_object(item_node, deep=True)
+        for source in merged:
+            self.flatten_mapping(source)
+            for key_node, item_node in source.value:
+                pairs.setdefault(key_node.value, (key_node, item_node))
+        node.value = list(pairs.values())
+
+    def _merged(self, node: Any) -> list[Any]:
+        """The mappings of a merge key, of which an earlier one takes precedence."""
+        sources = node.value if isinstance(node, yaml.SequenceNode) else [node]
+        if all(isinstance(source, yaml.MappingNode) for source in sources):
+            return list(sources)
+        self._report(node, "`<<` takes a mapping, such as *alias, or a list of them")
+        return []
+
+    def construct_text(self, node: Any) -> str:
+        """The text with one character for each pair of surrogates, which JSON escapes use."""
+        text: str = self.construct_scalar(node)
+        return text.encode("utf-16", "surrogatepass").decode("utf-16")
+
+    def construct_any(self, node: Any) -> Any:
+        """The value of a node; that without its tag, if its text cannot have the type."""
+        readers = _READERS[node.id]
+        if node.tag not in readers:
+            self._report(node, f"the tag {node.tag} is not known here: remove it")
+            node.tag = next(iter(readers))
+        shape = _NUMBERS.get(node.tag)
+        if shape is not None and len(node.value) > NUMBER_LENGTH_MAX:
+            what = f"{len(node.value)} characters are too many for a number: write a smaller one"
+            self._report(node, what)
+            return node.value
+        try:
+            if shape is not None and shape.match(node.value) is None:
+                raise ValueError(node.value)
+            return readers[node.tag](self, node)
+        except (ValueError, LookupError):
+            what = f"{node.value!r} cannot be read as {node.tag.removeprefix(_TAG)}"
+            self._report(node, f"{what}: write it in quotes, without tag")
+            return node.value
+
+    def _report(self, node: yaml.Node, text: str) -> None:
+        self.problems.add(_problem_at(node.start_mark, text))
 
 
-# A tree file contains no dates, so text in the form of a date is text.
-_Loader.yaml_implicit_resolvers = {
-    start: [(tag, shape) for tag, shape in shapes if tag in _KNOWN_TAGS - {_INT, _FLOAT}]
-    for start, shapes in yaml.SafeLoader.yaml_implicit_resolvers.items()
+_READERS: dict[str, dict[str, Callable[[Any, Any], Any]]] = {
+    "scalar": {
+        _STRING: _Loader.construct_text,
+        _MERGE: _Loader.construct_text,
+        _NULL: SafeConstructor.construct_yaml_null,
+        _BOOL: SafeConstructor.construct_yaml_bool,
+        _INT: SafeConstructor.construct_yaml_int,
+        _FLOAT: SafeConstructor.construct_yaml_float,
+    },
+    "sequence": {_LIST: SafeConstructor.construct_yaml_seq},
+    "mapping": {_MAPPING: SafeConstructor.construct_yaml_map},
 }
-_Loader.add_implicit_resolver(_INT, _INTEGER, list("-+0123456789"))
+"""The readers of each kind of node by their tags; the first one reads a node without tag."""
+_Loader.yaml_constructors = {None: _Loader.construct_any}
+_Loader.add_implicit_resolver(_INT, _NUMBERS[_INT], list("-+0123456789"))
 take_json_numbers(_Loader)
+
+
+def _decoded(content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line_start = content.rfind(b"\n", 0, error.start) + 1
+        line = content.count(b"\n", 0, line_start) + 1
+        what = "this is not UTF-8: save the file as UTF-8"
+        raise _Unreadable(FileProblem(line, error.start - line_start + 1, what)) from None
 
 
 def _without_tabs(text: str) -> str:
@@ -207,57 +304,25 @@ def _without_tabs(text: str) -> str:
     return text.replace("\t", " ")
 
 
-def _compose(text: str) -> yaml.Node | None:
-    if yaml.__with_libyaml__ and _READ_DIFFERENTLY.search(text) is None:
-        # The parser in C is seven times faster. Its errors have other words, so they do not count.
-        with suppress(yaml.YAMLError, UnicodeError):
-            return _composed(_c_loader()(text))
-    return _composed_in_python(text)
-
-
-def _composed(loader: Any) -> yaml.Node | None:
+def _loader(text: str) -> _Loader:
     try:
-        node: yaml.Node | None = loader.get_single_node()
-        return node
-    finally:
-        loader.dispose()
-
-
-@cache
-def _c_loader() -> Callable[[str], Any]:
-    """The class that composes the same nodes with the parser in C, which some machines lack."""
-
-    parser: Any = yaml.cyaml.CParser  # type: ignore[attr-defined]  # The stubs do not export it.
-
-    class CLoader(_LimitedComposer, parser, Resolver):  # type: ignore[misc]  # The same.
-        yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
-
-        def __init__(self, text: str) -> None:
-            parser.__init__(self, text)
-            Composer.__init__(self)
-            Resolver.__init__(self)
-
-    return CLoader
-
-
-def _composed_in_python(text: str) -> yaml.Node | None:
-    try:
-        return _composed(_Loader(text))
-    except yaml.MarkedYAMLError as error:
-        raise UnreadableYaml(_syntax_problem(error)) from None
+        return _Loader(text)
     except yaml.reader.ReaderError as error:
         before = text[: error.position].split("\n")
         what = f"the character U+{error.character:04X} cannot stand here: remove it"
-        raise UnreadableYaml(FileProblem(len(before), len(before[-1]) + 1, what)) from None
+        raise _Unreadable(FileProblem(len(before), len(before[-1]) + 1, what)) from None
+
+
+def _problem_at(mark: yaml.Mark, text: str) -> FileProblem:
+    return FileProblem(mark.line + 1, mark.column + 1, text)
 
 
 def _syntax_problem(error: yaml.MarkedYAMLError) -> FileProblem:
-    mark = error.problem_mark or error.context_mark
     description = ", ".join(part for part in (error.context, error.problem) if part)
-    line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     composed = isinstance(error, yaml.composer.ComposerError)
     advice = _COMPOSITION_ADVICE if composed else _SYNTAX_ADVICE
-    return FileProblem(line, column, f"this cannot be read as YAML ({description}): {advice}")
+    mark = error.problem_mark or error.context_mark or yaml.Mark("", 0, 0, 0, None, 0)
+    return _problem_at(mark, f"this cannot be read as YAML ({description}): {advice}")
 
 
 def _too_deep(mark: yaml.Mark) -> FileProblem:
@@ -265,94 +330,4 @@ def _too_deep(mark: yaml.Mark) -> FileProblem:
         f"more than {NESTING_MAX} levels of lists and mappings, which is more than a tree of"
         f" {LEVELS_MAX} levels needs: make the file flatter"
     )
-    return FileProblem(mark.line + 1, mark.column + 1, what)
-
-
-class _NodeReader:
-    """Turns nodes into values, and collects the problems of single nodes."""
-
-    def __init__(self, values_max: int) -> None:
-        self.problems: set[FileProblem] = set()
-        self._values_left = values_max
-
-    def located(self, node: yaml.Node, depth: int = 1) -> Located:
-        """The value of a node. The target of an alias is read again for each alias."""
-        here = Located(None, node.start_mark.line + 1, node.start_mark.column + 1)
-        self._values_left -= 1
-        if self._values_left < 0:
-            raise UnreadableYaml(
-                here.problem("the aliases of this file expand to too many values: write them out")
-            )
-        if depth > NESTING_MAX:
-            raise UnreadableYaml(_too_deep(node.start_mark))
-        if node.tag not in _KNOWN_TAGS:
-            self.problems.add(here.problem(f"the tag {node.tag} is not known here: remove it"))
-        if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, here, depth)
-        if isinstance(node, yaml.SequenceNode):
-            found = [self.located(item, depth + 1) for item in node.value]
-            values = [item.value for item in found]
-            return Located(values, here.line, here.column, items=dict(enumerate(found)))
-        return Located(self._scalar(node, here), here.line, here.column, spelling=node.value)
-
-    def _scalar(self, node: yaml.Node, here: Located) -> Any:
-        construct = _SCALARS.get(node.tag)
-        if node.tag in (_INT, _FLOAT) and len(node.value) > NUMBER_LENGTH_MAX:
-            what = f"{len(node.value)} characters are too many for a number: write a smaller one"
-            self.problems.add(here.problem(what))
-            return node.value
-        try:
-            return construct(_CONSTRUCTOR, node) if construct else _joined(node.value)
-        except (ValueError, LookupError):
-            kind = node.tag.removeprefix(_TAG)
-            self.problems.add(
-                here.problem(
-                    f"{node.value!r} cannot be read as {kind}: write it in quotes, without tag"
-                )
-            )
-            return node.value
-
-    def _mapping(self, node: yaml.MappingNode, here: Located, depth: int) -> Located:
-        items: dict[str | int, Located] = {}
-        keys: dict[str, Located] = {}
-        merged: list[Located] = []
-        for key_node, item_node in node.value:
-            if key_node.tag == _MERGE:
-                merged += self._merged(self.located(item_node, depth + 1))
-                continue
-            key = self.located(key_node, depth + 1)
-            item = self.located(item_node, depth + 1)
-            if self._is_usable_key(key, keys):
-                keys[key.value], items[key.value] = key, item
-        for source in merged:
-            for name, item in source.items.items():
-                items.setdefault(name, item)
-            for name, key in source.keys.items():
-                keys.setdefault(name, key)
-        values = {key: item.value for key, item in items.items()}
-        return Located(values, here.line, here.column, items=items, keys=keys)
-
-    def _is_usable_key(self, key: Located, keys: Mapping[str, Located]) -> bool:
-        if not isinstance(key.value, str):
-            fix = f': write it in quotes, "{key.spelling}"' if key.spelling else ""
-            self.problems.add(key.problem(f"a key must be text{fix}"))
-            return False
-        if key.value in keys:
-            first = keys[key.value].line
-            text = f"`{key.value}` is here twice, first in line {first}: remove one of them"
-            self.problems.add(key.problem(text))
-            return False
-        return True
-
-    def _merged(self, source: Located) -> list[Located]:
-        """The mappings of a merge key, of which an earlier one takes precedence."""
-        sources = list(source.items.values()) if isinstance(source.value, list) else [source]
-        if all(isinstance(mapping.value, dict) for mapping in sources):
-            return sources
-        self.problems.add(source.problem("`<<` takes a mapping, such as *alias, or a list of them"))
-        return []
-
-
-def _joined(text: str) -> str:
-    """The text with one character for each pair of surrogates, which JSON escapes use."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16")
+    return _problem_at(mark, what)

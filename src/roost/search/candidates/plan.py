@@ -52,6 +52,11 @@ class Plan:
         """The slots of the unsuffixed group."""
         return tuple(slot for slot, its in enumerate(self.slots) if not its.suffix)
 
+    def requirement_indexes_of(self, suffix: str) -> tuple[int, ...]:
+        """The requirements of a group; several for the unsuffixed group."""
+        indexes = [slot.requirement_index for slot in self.slots if slot.suffix == suffix]
+        return tuple(dict.fromkeys(indexes))
+
 
 def make_plan(forest: Forest, query: CandidateQuery) -> Plan | None:
     """The plan for a query all of whose names exist; `None` if no provider can meet it."""

@@ -55,10 +55,8 @@ class Rules:
         )
         # Which requirements the unsuffixed group has, in the order of `Problem.met_trait_choices`.
         # Empty if the group requires no traits.
-        self.unsuffixed_requirement_indexes = tuple(
-            dict.fromkeys(plan.slots[slot].requirement_index for slot in plan.unsuffixed_slots)
-            if plan.trait_choices
-            else ()
+        self.unsuffixed_requirement_indexes = (
+            plan.requirement_indexes_of("") if plan.trait_choices else ()
         )
         # The masks of the trait choices, as many together as fit into one integer.
         self.trait_choice_words = [
@@ -107,23 +105,20 @@ class Rules:
     def from_one_provider(self, problem: Problem, provider: LocalProvider) -> Problem:
         """The problem with this provider, which meets every requirement, as the only one."""
 
-        def pick(requirement_index: int, values: tuple[int, ...]) -> tuple[int, ...]:
-            return (values[problem.providers[requirement_index].index(provider)],)
+        return self.picked(problem, [[several.index(provider)] for several in problem.providers])
 
+    def picked(self, problem: Problem, positions: Sequence[Sequence[int]]) -> Problem:
+        """The problem with these of the providers of each requirement, in this order."""
+
+        def pick(requirement_index: int, values: tuple[int, ...]) -> tuple[int, ...]:
+            return tuple([values[position] for position in positions[requirement_index]])
+
+        contested = [index for _, index in self.contested_requirement_indexes]
+        unsuffixed = self.unsuffixed_requirement_indexes
         return Problem(
-            tuple((provider,) for _ in problem.providers),
-            tuple(
-                pick(requirement_index, rooms)
-                for (_, requirement_index), rooms in zip(
-                    self.contested_requirement_indexes, problem.usable_rooms, strict=True
-                )
-            ),
-            tuple(
-                pick(requirement_index, choices)
-                for requirement_index, choices in zip(
-                    self.unsuffixed_requirement_indexes, problem.met_trait_choices, strict=True
-                )
-            ),
+            tuple(map(pick, range(len(positions)), problem.providers)),
+            tuple(map(pick, contested, problem.usable_rooms)),
+            tuple(map(pick, unsuffixed, problem.met_trait_choices)),
             problem.parents,
         )
 

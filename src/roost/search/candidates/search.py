@@ -13,12 +13,13 @@ from math import inf
 from roost.model.candidates import CandidateQuery
 from roost.search.candidates.effort import Effort, no_pause
 from roost.search.candidates.kept_work import KeptWork, SearchWork
-from roost.search.candidates.plan import Slot
+from roost.search.candidates.plan import Slot, make_plan
 from roost.search.candidates.problem import Solution, solution_key
 from roost.search.candidates.ranking import CandidateOrder
 from roost.search.candidates.rules import Rules
-from roost.search.candidates.scan import AlikeTrees
+from roost.search.candidates.scan import AlikeTrees, problem_in
 from roost.search.candidates.sharing import SharingProvider, SharingProviders
+from roost.search.candidates.solving import solve
 from roost.search.candidates.walks import (
     Batch,
     Batches,
@@ -27,7 +28,7 @@ from roost.search.candidates.walks import (
     in_any_order,
     ranked,
 )
-from roost.search.forest.forest import Forest, ProviderRef
+from roost.search.forest.forest import Forest, ProviderRef, TreeRef
 
 # More candidates would take too much memory: a search with a larger limit holds none of them, as a
 # search without a limit.
@@ -147,6 +148,16 @@ def find_candidates(
         truncated,
         work.kept(),
     )
+
+
+def has_candidate(forest: Forest, tree: TreeRef, query: CandidateQuery, effort: Effort) -> bool:
+    """Whether a tree has a candidate for a query, as far as the effort suffices to know."""
+    plan = make_plan(forest, query)
+    if plan is None:
+        return False
+    rules = Rules(plan, SharingProviders(forest, plan, effort.pause), effort)
+    problem = problem_in(forest, tree, rules)
+    return problem is not None and any(step is not None for step in solve(rules, problem))
 
 
 def _is_unbounded(limit: int | None) -> bool:

@@ -126,10 +126,7 @@ class SharingProviders:
 def _sharing_providers(
     forest: Forest, plan: Plan, pause: Callable[[], None]
 ) -> Iterator[SharingProvider]:
-    by_block: dict[int, list[int]] = {}
-    for block_number, index in forest.sharing_refs:
-        by_block.setdefault(block_number, []).append(index)
-    for block_number, indexes in by_block.items():
+    for block_number, indexes in forest.sharing_indexes_by_block().items():
         pause()
         yield from _of_block(forest, plan, block_number, indexes)
 
@@ -145,10 +142,11 @@ def _of_block(
         requirement_indexes = frozenset(
             requirement_index for requirement_index, found in enumerate(eligible) if index in found
         )
-        aggregates = forest.aggregate_sets[int(block.aggregate_set_numbers[index])]
+        ref = ProviderRef(block_number, index)
+        aggregates = forest.aggregates_of(ref)
         if requirement_indexes and aggregates:
             yield SharingProvider(
-                ProviderRef(block_number, index),
+                ref,
                 TreeRef(block_number, int(block.tree_numbers[index])),
                 block.uuids[index],
                 int(block.trait_set_numbers[index]),

@@ -168,13 +168,11 @@ class _Finding:
                 )
                 for counter in self._counters
             ]
+            numbers = found.tree_numbers
+            touched = reduce(np.logical_or, [tally.touched[numbers] for tally in tallies])
+            coupled = reduce(np.logical_or, [tally.coupled[numbers] for tally in tallies])
             yield _CountedBlock(
-                block_number,
-                found.eligible,
-                found.tree_numbers,
-                tallies,
-                reduce(np.logical_or, [tally.touched[found.tree_numbers] for tally in tallies]),
-                reduce(np.logical_or, [tally.coupled[found.tree_numbers] for tally in tallies]),
+                block_number, found.eligible, numbers, tallies, touched, touched & coupled
             )
 
     def _of_part(self, counter: PartCounter, eligible: list[IndexColumn]) -> list[IndexColumn]:
@@ -197,31 +195,21 @@ class _Finding:
             self._counters[number].pool_units[requirement_index]
             for number, requirement_index in self._commodities
         ]
-        at_most = share(self._pooled(blocks, at_most=True), units, self._rules.effort)
-        if any(block.coupled.any() for block in blocks):
-            bound = min([at_most.at_most, *self._bounds_by_slots(blocks)])
-            fits = min(bound, self._in_turn(blocks))
-            return Shared(fits, bound)
-        least = self._pooled(blocks, at_most=False)
-        fits = at_most.fits
-        if least != self._pooled(blocks, at_most=True):
-            fits = share(least, units, self._rules.effort).fits
-        return Shared(fits, at_most.at_most)
+        shared = share(self._pooled(blocks), units, self._rules.effort)
+        if not any(block.coupled.any() for block in blocks):
+            return shared
+        bound = min([shared.at_most, *self._bounds_by_slots(blocks)])
+        return Shared(min(bound, self._in_turn(blocks)), bound)
 
-    def _pooled(self, blocks: list[_CountedBlock], *, at_most: bool) -> Counter[PooledTree]:
+    def _pooled(self, blocks: list[_CountedBlock]) -> Counter[PooledTree]:
         """The trees that reach pools, equal ones together."""
         pooled: Counter[PooledTree] = Counter()
         for block in blocks:
             numbers = block.tree_numbers[block.touched]
             if not len(numbers):
                 continue
-            fits = reduce(
-                np.minimum,
-                [(tally.most if at_most else tally.least)[numbers] for tally in block.tallies],
-            )
-            if at_most:
-                alone = [tally.most_alone[numbers] for tally in block.tallies]
-                fits = reduce(np.minimum, [fits, *alone])
+            most = [(tally.most, tally.most_alone) for tally in block.tallies]
+            fits = reduce(np.minimum, [its[numbers] for both in most for its in both])
             columns: list[IntColumn | IndexColumn] = [fits]
             pool_sets: list[list[PoolSet]] = []
             for number, requirement_index in self._commodities:
@@ -281,7 +269,7 @@ class _Finding:
         for number in pooled_parts:
             counter = self._counters[number]
             eligible = self._of_part(counter, block.eligible)
-            for trees in counter.linked_trees(block.block_number, eligible, numbers):
+            for trees in counter.packer.trees(block.block_number, eligible, numbers):
                 for tree_number, stock in zip(
                     trees.tree_numbers, map(tuple, trees.stocks.tolist()), strict=True
                 ):

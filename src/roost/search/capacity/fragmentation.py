@@ -12,17 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from roost.model.candidates import CandidateQuery
-from roost.search.candidates.effort import Effort, no_pause
-from roost.search.candidates.plan import make_plan
-from roost.search.candidates.problem import Problem
-from roost.search.candidates.rules import Rules
-from roost.search.candidates.scan import EligibleTrees, alike_trees, eligible_trees, may_fit
-from roost.search.candidates.sharing import SharingProviders
-from roost.search.candidates.solving import solve
+from roost.search.candidates.effort import no_pause
 from roost.search.candidates.variants import variants_of
 from roost.search.capacity.parts import stock_at
+from roost.search.conditions.stages import GROUP_STAGES, RequestStage
+from roost.search.explain.account import take_account
 from roost.search.forest.block import Block
-from roost.search.forest.forest import Forest, TreeRef
+from roost.search.forest.forest import Forest
 from roost.search.forest.rows import BoolColumn, IntColumn
 
 # A sum of so many numbers below this one stays within 64 bits.
@@ -91,62 +87,20 @@ def _trees_with_candidates(
 def _trees_of_variant(
     forest: Forest, query: CandidateQuery, pause: Callable[[], None]
 ) -> list[BoolColumn]:
-    usable = [np.zeros(block.tree_count, np.bool_) for block in forest.blocks]
-    plan = make_plan(forest, query)
-    if plan is None:
-        return usable
-    rules = Rules(plan, SharingProviders(forest, plan, pause), Effort(pause=pause))
-    # By problem, whether it has a solution.
-    known: dict[Problem, bool] = {}
-    for block_number, block in enumerate(forest.blocks):
-        pause()
-        found = (
-            eligible_trees(forest, block_number, rules)
-            if may_fit(rules, block, block_number)
-            else None
-        )
-        if found is not None:
-            tree_numbers = _solvable(block, block_number, rules, found, known)
-            usable[block_number][tree_numbers] = True
-    for sharing_tree in _sharing_trees(forest, rules, usable):
-        usable[sharing_tree.block_number][sharing_tree.tree_number] = True
-    return usable
-
-
-def _solvable(
-    block: Block,
-    block_number: int,
-    rules: Rules,
-    found: EligibleTrees,
-    known: dict[Problem, bool],
-) -> list[int]:
-    """The numbers of those trees that have a candidate."""
-    if rules.slots_are_independent:
-        return list(found.tree_numbers.tolist())
-    tree_numbers: list[int] = []
-    for alike in alike_trees(block, block_number, rules, found):
-        solvable = known.get(alike.problem)
-        if solvable is None:
-            solvable = any(step is not None for step in solve(rules, alike.problem))
-            if rules.effort.hold(alike.problem.memory_words):
-                known[alike.problem] = solvable
-        if solvable:
-            tree_numbers += alike.tree_numbers
-    return tree_numbers
-
-
-def _sharing_trees(forest: Forest, rules: Rules, usable: list[BoolColumn]) -> set[TreeRef]:
-    """The trees of sharing providers that meet a requirement in one of these trees."""
+    account = take_account(forest, query, pause=pause)
+    left = account.left[RequestStage.TOGETHER]
+    usable = [left[block_number] for block_number in range(len(forest.blocks))]
     aggregates: set[str] = set()
-    if rules.sharing_providers:
+    if forest.sharing_refs:
         for block, trees in zip(forest.blocks, usable, strict=True):
             set_numbers = np.unique(block.tree_aggregate_set_numbers[trees])
             aggregates.update(*(forest.aggregate_sets[number] for number in set_numbers.tolist()))
-    return {
-        provider.own_tree
-        for provider in rules.sharing_providers.providers
-        if not aggregates.isdisjoint(provider.aggregates)
-    }
+    for by_stage in account.staged_trees.sharing.refs:
+        for ref in by_stage[GROUP_STAGES[-1]]:
+            if not aggregates.isdisjoint(forest.aggregates_of(ref)):
+                block_number, tree_number = forest.tree_of(ref)
+                usable[block_number][tree_number] = True
+    return usable
 
 
 def _empty_trees(block: Block) -> int:

@@ -115,31 +115,9 @@ def _samples(rules: Rules, problem: Problem) -> Iterator[Solution]:
         rules.effort.spend(problem.size * (1 + len(problem.parents) // 8))
         if rules.effort.exhausted:
             return
-        yield from islice(_solutions(rules, _shuffled(rules, problem, random)), _SAMPLE_SOLUTIONS)
-
-
-def _shuffled(rules: Rules, problem: Problem, random: Random) -> Problem:
-    """The problem with the providers of each requirement in another order."""
-    orders = [random.sample(range(len(each)), len(each)) for each in problem.providers]
-
-    def ordered(requirement_index: int, values: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple([values[position] for position in orders[requirement_index]])
-
-    return problem._replace(
-        providers=tuple(ordered(index, each) for index, each in enumerate(problem.providers)),
-        usable_rooms=tuple(
-            ordered(index, rooms)
-            for (_, index), rooms in zip(
-                rules.contested_requirement_indexes, problem.usable_rooms, strict=True
-            )
-        ),
-        met_trait_choices=tuple(
-            ordered(index, choices)
-            for index, choices in zip(
-                rules.unsuffixed_requirement_indexes, problem.met_trait_choices, strict=True
-            )
-        ),
-    )
+        orders = [random.sample(range(len(each)), len(each)) for each in problem.providers]
+        shuffled = rules.picked(problem, orders)
+        yield from islice(_solutions(rules, shuffled), _SAMPLE_SOLUTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,16 +190,12 @@ class Packer:
         stocks: IntColumn = np.empty((len(tree_numbers), len(patterns.keys)), np.int64)
         for column, (provider, class_id) in enumerate(patterns.keys):
             if provider < 0:
-                stocks[:, column] = self.sharing_stock(~provider, class_id)
+                stocks[:, column] = sharing_stock(self.forest, self.rules, ~provider, class_id)
             else:
                 inventory = block.inventories[class_id]
                 rows = np.searchsorted(inventory.indexes, starts + np.int32(provider))
                 stocks[:, column] = stock_at(inventory, rows)
         return stocks
-
-    def sharing_stock(self, sharing_number: int, class_id: int) -> int:
-        """What remains of a class on a sharing provider."""
-        return sharing_stock(self.forest, self.rules, sharing_number, class_id)
 
 
 def sharing_stock(forest: Forest, rules: Rules, sharing_number: int, class_id: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from roost.search.candidates.effort import Effort
 from roost.search.candidates.rules import Rules
 from roost.search.candidates.sharing import SharingProviders
 from roost.search.capacity.counting import SharedLinks, count_part, held
-from roost.search.capacity.linked import LinkedTrees, Packer, sharing_stock
+from roost.search.capacity.linked import Packer, sharing_stock
 from roost.search.capacity.parts import UNITS_MAX, PlanPart, Units, units_of
 from roost.search.capacity.pools import PoolSet
 from roost.search.forest.block import Block
@@ -42,46 +42,33 @@ class PartTally:
     most_alone: IntColumn
     # Trees that reach pools.
     touched: BoolColumn
-    # Trees that reach pools and whose requirements depend on each other.
+    # Trees in which the requirements depend on each other: if they reach pools, a flow does
+    # not cover them.
     coupled: BoolColumn
     commodities: Mapping[int, CommodityCount]
     # For each commodity the units of each tree, whatever a consumer can use of them.
     own_units: Mapping[int, IntColumn]
 
 
-@dataclass(slots=True)
 class PartCounter:
     """Counts one part of a plan, block by block."""
 
-    forest: Forest
-    part: PlanPart
-    effort: Effort
-    rules: Rules = field(init=False)
-    packer: Packer = field(init=False)
-    # The requirements that pools can meet, and the units of each pool for each of them.
-    commodities: tuple[int, ...] = field(init=False)
-    pool_units: dict[int, dict[int, int]] = field(init=False)
-    # Whether every tree that reaches pools is coupled: its slots share pools in other ways.
-    always_coupled: bool = field(init=False)
-    _links: SharedLinks = field(init=False)
-
-    def __post_init__(self) -> None:
-        plan = self.part.plan
-        sharing_providers = SharingProviders(self.forest, plan, self.effort.pause)
-        self.rules = Rules(plan, sharing_providers, self.effort)
-        self.packer = Packer(self.forest, self.rules)
+    def __init__(self, forest: Forest, part: PlanPart, effort: Effort) -> None:
+        self.forest = forest
+        self.part = part
+        plan = part.plan
+        self.rules = Rules(plan, SharingProviders(forest, plan, effort.pause), effort)
+        self.packer = Packer(forest, self.rules)
+        # The requirements that pools can meet, and the units of each pool for each of them.
         self.commodities = tuple(self._commodities())
+        self.pool_units = {index: self._pool_units(index) for index in self.commodities}
         in_subtrees = {
             plan.slots[slot].requirement_index for slots in plan.same_subtrees for slot in slots
         }
+        # Whether every tree that reaches pools is coupled: its slots share pools in other ways.
         self.always_coupled = any(
-            requirement_index in in_subtrees or self.part.slot_counts[requirement_index] > 1
-            for requirement_index in self.commodities
+            index in in_subtrees or part.slot_counts[index] > 1 for index in self.commodities
         )
-        self.pool_units = {
-            requirement_index: self._pool_units(requirement_index)
-            for requirement_index in self.commodities
-        }
         self._links = self._shared_links()
 
     def count(
@@ -132,19 +119,13 @@ class PartCounter:
             least_alone=least_alone,
             most_alone=most_alone,
             touched=touched,
-            coupled=coupled & is_tree,
+            coupled=is_tree & (coupled | (least < most)),
             commodities=commodities,
             own_units={
                 requirement_index: tree_sums(block, units[requirement_index])
                 for requirement_index in self.commodities
             },
         )
-
-    def linked_trees(
-        self, block_number: int, eligible: list[IndexColumn], tree_numbers: IndexColumn
-    ) -> Iterator[LinkedTrees]:
-        """These trees with their patterns."""
-        return self.packer.trees(block_number, eligible, tree_numbers)
 
     def _commodities(self) -> Iterator[int]:
         masks = self.rules.sharing_providers.reach_masks

@@ -7,104 +7,18 @@ of the first commodity flow through the trees to units of the second one.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
 from roost.search.candidates.effort import Effort
+from roost.search.candidates.flow import Network
 
 # The sharing numbers of the pools of a tree for one commodity.
 PoolSet: TypeAlias = tuple[int, ...]
 # For each pool its units, for one commodity.
 PoolUnits: TypeAlias = Mapping[int, int]
-
-
-class Network:
-    """Nodes and links with limits. The largest flow goes from one node to another."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[Hashable, int] = {}
-        # For each node the links that leave it. Each link has a link back, at `number ^ 1`.
-        self._links: list[list[int]] = []
-        self._ends: list[int] = []
-        self._left: list[int] = []
-
-    def link(self, start: Hashable, end: Hashable, limit: int) -> None:
-        """Let this much flow from one node to another."""
-        for first, second, left in ((start, end, limit), (end, start, 0)):
-            self._links[self._number(first)].append(len(self._ends))
-            self._ends.append(self._number(second))
-            self._left.append(left)
-
-    def largest_flow(self, source: Hashable, sink: Hashable, effort: Effort) -> int | None:
-        """How much can flow; `None` if the effort does not suffice.
-
-        >>> network = Network()
-        >>> for start, end, limit in (("a", "b", 5), ("b", "c", 3), ("a", "c", 1)):
-        ...     network.link(start, end, limit)
-        >>> network.largest_flow("a", "c", Effort())
-        4
-        """
-        first, last = self._number(source), self._number(sink)
-        total = 0
-        while True:
-            levels = self._levels(first, effort)
-            if effort.exhausted:
-                return None
-            if levels[last] < 0:
-                return total
-            total += self._fill(first, last, levels, effort)
-
-    def _number(self, node: Hashable) -> int:
-        number = self._numbers.setdefault(node, len(self._numbers))
-        if number == len(self._links):
-            self._links.append([])
-        return number
-
-    def _levels(self, first: int, effort: Effort) -> list[int]:
-        """How far each node is from the first one, along links with something left."""
-        levels = [-1] * len(self._links)
-        levels[first] = 0
-        queue = deque([first])
-        while queue:
-            node = queue.popleft()
-            effort.spend(1 + len(self._links[node]) // 4)
-            for link in self._links[node]:
-                end = self._ends[link]
-                if self._left[link] > 0 and levels[end] < 0:
-                    levels[end] = levels[node] + 1
-                    queue.append(end)
-        return levels
-
-    def _fill(self, first: int, last: int, levels: list[int], effort: Effort) -> int:
-        """Send along shortest paths until none is left; return how much was sent."""
-        tried = [0] * len(self._links)
-        path: list[int] = []
-        node, sent = first, 0
-        while True:
-            effort.spend(1)
-            if node == last:
-                amount = min(self._left[link] for link in path)
-                sent += amount
-                for link in path:
-                    self._left[link] -= amount
-                    self._left[link ^ 1] += amount
-                path, node = [], first
-                continue
-            links = self._links[node]
-            while tried[node] < len(links):
-                link = links[tried[node]]
-                if self._left[link] > 0 and levels[self._ends[link]] == levels[node] + 1:
-                    path.append(link)
-                    node = self._ends[link]
-                    break
-                tried[node] += 1
-            else:
-                if not path:
-                    return sent
-                node = self._ends[path.pop() ^ 1]
-                tried[node] += 1
 
 
 class PooledTree(NamedTuple):
@@ -126,20 +40,13 @@ class Shared(NamedTuple):
 
 def share(trees: Counter[PooledTree], units: Sequence[PoolUnits], effort: Effort) -> Shared:
     """Divide the pools among the trees. `units` has the units of the pools of each commodity."""
-    wanted = sum(tree.fits * count for tree, count in trees.items())
-    single = [
-        _flow(_only(trees, [commodity]), [units[commodity]], effort)
-        for commodity in range(len(units))
-    ]
-    bounds = [wanted if found is None else found for found in single]
-    at_most = min([wanted, *bounds])
-    pairs = list(combinations(range(len(units)), 2))
-    for pair in pairs:
-        found = _flow(_only(trees, pair), [units[commodity] for commodity in pair], effort)
+    at_most = sum(tree.fits * count for tree, count in trees.items())
+    numbers = range(len(units))
+    for chosen in [*combinations(numbers, 1), *combinations(numbers, 2)]:
+        found = _flow(_only(trees, chosen), [units[commodity] for commodity in chosen], effort)
         at_most = at_most if found is None else min(at_most, found)
     exact = len(units) <= 2 and not effort.exhausted
-    fits = at_most if exact else _taken_in_turn(trees, units)
-    return Shared(fits, at_most)
+    return Shared(at_most if exact else _taken_in_turn(trees, units), at_most)
 
 
 def _only(trees: Counter[PooledTree], commodities: Iterable[int]) -> Counter[PooledTree]:

@@ -12,8 +12,7 @@ bounds differ are packed one by one: 10,000 worn hosts take 9 milliseconds inste
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Iterator, Sequence
 from math import gcd
 from typing import NamedTuple, TypeAlias
 
@@ -61,61 +60,58 @@ class Packed(NamedTuple):
         return sum(self.counts)
 
 
+class _Component(NamedTuple):
+    """Patterns that take from common stocks, in the largest units that all of them take."""
+
+    # The numbers of the patterns, and those of the stocks with their units.
+    members: list[int]
+    rows: list[int]
+    units: list[int]
+    patterns: list[Pattern]
+
+
+def _components(patterns: Sequence[Pattern]) -> Iterator[_Component]:
+    """The patterns, those together that take from a common stock."""
+    components: list[tuple[set[int], list[int]]] = []
+    for number, pattern in enumerate(patterns):
+        taken = {row for row, amount in enumerate(pattern) if amount}
+        members = [number]
+        apart = []
+        for component in components:
+            if component[0] & taken:
+                taken |= component[0]
+                members += component[1]
+            else:
+                apart.append(component)
+        components = [*apart, (taken, members)]
+    for taken, members in components:
+        rows = sorted(taken)
+        units = [gcd(*(patterns[each][row] for each in members)) for row in rows]
+        smaller = [
+            tuple(patterns[each][row] // unit for row, unit in zip(rows, units, strict=True))
+            for each in members
+        ]
+        yield _Component(members, rows, units, smaller)
+
+
 def pack(patterns: Sequence[Pattern], stock: Sequence[int], effort: Effort) -> Packed:
     """Fit as many patterns as possible into the stock.
 
     A single pattern may take nothing. Of several patterns, every one takes something.
     """
-    if not patterns:
-        return Packed((), 0)
-    if len(patterns) == 1:
-        count = _most(patterns[0], stock)
-        return Packed((count,), count)
     counts = [0] * len(patterns)
     at_most = 0
-    for members in components_of(patterns):
-        rows = [row for row in range(len(stock)) if any(patterns[each][row] for each in members)]
-        small = [tuple(patterns[each][row] for row in rows) for each in members]
-        packed = _pack_connected(small, [stock[row] for row in rows], effort)
+    for members, rows, units, smaller in _components(patterns):
+        left = [stock[row] // unit for row, unit in zip(rows, units, strict=True)]
+        if len(members) == 1:
+            count = _most(smaller[0], left)
+            packed = Packed((count,), count)
+        else:
+            packed, _ = pack_priced(smaller, left, effort)
         at_most += packed.at_most
         for each, count in zip(members, packed.counts, strict=True):
             counts[each] = count
     return Packed(tuple(counts), at_most)
-
-
-def components_of(patterns: Sequence[Pattern]) -> list[list[int]]:
-    """The patterns, those together that take from a common stock."""
-    components: list[tuple[set[int], list[int]]] = []
-    for number, pattern in enumerate(patterns):
-        rows = {row for row, amount in enumerate(pattern) if amount}
-        members = [number]
-        apart = []
-        for component in components:
-            if component[0] & rows:
-                rows |= component[0]
-                members += component[1]
-            else:
-                apart.append(component)
-        components = [*apart, (rows, members)]
-    return [members for _, members in components]
-
-
-def units_of_rows(patterns: Sequence[Pattern]) -> list[int]:
-    """For each stock the largest unit in which all patterns take from it."""
-    return [reduce(gcd, column) or 1 for column in zip(*patterns, strict=True)]
-
-
-def _pack_connected(patterns: list[Pattern], stock: list[int], effort: Effort) -> Packed:
-    if len(patterns) == 1:
-        count = _most(patterns[0], stock)
-        return Packed((count,), count)
-    units = units_of_rows(patterns)
-    stock = [left // unit for left, unit in zip(stock, units, strict=True)]
-    patterns = [
-        tuple(amount // unit for amount, unit in zip(pattern, units, strict=True))
-        for pattern in patterns
-    ]
-    return pack_priced(patterns, stock, effort)[0]
 
 
 def pack_priced(
@@ -284,28 +280,24 @@ def pack_columns(
     """For each row of `stocks` how many patterns fit: at least, and at most."""
     count = len(stocks)
     least, most = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    for members in components_of(patterns):
-        takes = np.array([patterns[each] for each in members], np.int64)
-        rows = np.flatnonzero(takes.any(axis=0))
-        if not len(rows):
+    for _, rows, units, smaller in _components(patterns):
+        if not rows:
             return np.full(count, UNITS_MAX, np.int64), np.full(count, UNITS_MAX, np.int64)
-        found = _connected_columns(takes[:, rows], stocks[:, rows], effort)
+        found = _connected_columns(smaller, stocks[:, rows] // np.array(units, np.int64), effort)
         least += found[0]
         most += found[1]
     return least, most
 
 
 def _connected_columns(
-    takes: IntColumn, stocks: IntColumn, effort: Effort
+    patterns: list[Pattern], stocks: IntColumn, effort: Effort
 ) -> tuple[IntColumn, IntColumn]:
-    units = np.array(units_of_rows(list(map(tuple, takes.tolist()))), np.int64)
-    takes, stocks = takes // units, stocks // units
+    takes = np.array(patterns, np.int64)
     if len(takes) == 1:
         fits = _most_of_columns(takes[0], stocks)
         return fits, fits
     least = _taken_in_halves(takes, stocks, effort)
     most = _bound_by_single_stocks(takes, stocks)
-    patterns = list(map(tuple, takes.tolist()))
     known: dict[tuple[int, ...], tuple[int, int]] = {}
     for position in np.flatnonzero(least < most).tolist():
         effort.pause()

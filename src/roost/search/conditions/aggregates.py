@@ -166,7 +166,7 @@ class RootAggregates(_OnAggregates, RootCondition):
 
     def lacks(self, tree: TreeRef, block: Block) -> Iterator[Lack]:
         root = int(block.starts[tree.tree_number])
-        about = GroupStage.AGGREGATES, LackRule.NOT_MEMBER_OF, "", block.uuids[root].decode()
+        about = GroupStage.AGGREGATES, LackRule.NOT_MEMBER_OF, "", block.root_uuid(tree.tree_number)
         for uuids in self.filter.forbidden_in(int(block.aggregate_set_numbers[root])):
             yield Lack(*about, aggregates=uuids, condition=self)
 

@@ -66,6 +66,8 @@ class Condition(Explained):
     stages: ClassVar[tuple[GroupStage, ...]]
     # What an explanation says if the query has no such condition.
     not_asked: ClassVar[str]
+    # What its check asks for, if it has a single one.
+    rule: ClassVar[LackRule]
 
     # By the query alone.
 
@@ -113,13 +115,18 @@ class Condition(Explained):
     def excluding_stage(self, view: BlockView) -> GroupStage | None:
         """A stage that leaves no provider of the block, as far as the outline shows."""
 
-    @abstractmethod
+    # A condition of several checks counts them itself. One check has these answers.
+
     def gaps(self, view: BlockView) -> FloatColumn:
         """For each provider of the block, how far it is from meeting the condition."""
+        failed = np.ones(len(view.block), np.bool_)
+        failed[self.passing(view, np.arange(len(view.block), dtype=np.int32))] = False
+        return whole_gaps(failed)
 
-    @abstractmethod
     def lacks(self, near: NearProvider) -> Iterator[Lack]:
         """Each check of the condition that a provider fails."""
+        if not len(self.passing(near.view, np.asarray([near.ref.provider_index], np.int32))):
+            yield near.lack(self, self.stages[0], self.rule)
 
 
 class RootCondition(Explained):

@@ -6,10 +6,11 @@ provider of another tree serves the group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -36,19 +37,15 @@ NO_TREE = TreeRef(-1, -1)
 NO_PROVIDER = ProviderRef(-1, -1)
 
 
-def drop_in_tree(suffix: str) -> QueryChange:
-    """Let a group take from any tree."""
-    return _drop("in_tree", suffix, lambda group: replace(group, in_tree=None))
-
-
-def drop_in_subtree(suffix: str) -> QueryChange:
-    """Let a group take from any subtree."""
-    return _drop("in_subtree", suffix, lambda group: replace(group, in_subtree=None))
-
-
-def _drop(key: str, suffix: str, edit: Callable[[RequestGroup], RequestGroup]) -> QueryChange:
-    apply = partial(edits.edited, suffix=suffix, edit=edit)
-    return QueryChange((key, suffix), f"leave {key}{suffix} out", DROP_CONDITION, apply)
+def drop_place(rule: LackRule, suffix: str) -> QueryChange:
+    """Let a group take from any tree, or from any subtree."""
+    nowhere: dict[str, Any] = {rule.value: None}
+    return QueryChange(
+        (rule.value, suffix),
+        f"leave {rule.value}{suffix} out",
+        DROP_CONDITION,
+        partial(edits.edited, suffix=suffix, edit=lambda group: replace(group, **nowhere)),
+    )
 
 
 def _tree_of(forest: Forest, group: RequestGroup) -> TreeRef | None:
@@ -60,67 +57,84 @@ def _tree_of(forest: Forest, group: RequestGroup) -> TreeRef | None:
     return tree if group.resources or tree == NO_TREE else None
 
 
+@dataclass(frozen=True)
 class _AtPlace(Condition):
     """A condition on the place of the provider of a slot."""
 
+    place: TreeRef | ProviderRef
+    # The unsuffixed group: no provider of another tree serves it.
+    binds_root: bool
+
     stages = (GroupStage.IN_TREE,)
     not_asked = "the query asks no in_tree"
-    rule: ClassVar[LackRule]
+    # The value of its rule is the key in a query string, and the field of a request group.
+    # What a provider at the place is, and what the root of its tree is; `{}` is what a query names.
+    phrase: ClassVar[str]
+    root_phrase: ClassVar[str]
+    # What another provider is not, and what another root is not.
+    lack_phrase: ClassVar[str]
+    root_lack_phrase: ClassVar[str]
 
-    def gaps(self, view: BlockView) -> FloatColumn:
-        failed = np.ones(len(view.block), np.bool_)
-        failed[self.passing(view, np.arange(len(view.block), dtype=np.int32))] = False
-        return whole_gaps(failed)
+    @abstractmethod
+    def inside(self, block: Block, indexes: IndexColumn) -> IndexColumn:
+        """Those of these providers of the place's block that are at the place."""
 
-    def lacks(self, near: NearProvider) -> Iterator[Lack]:
-        if not len(self.passing(near.view, np.asarray([near.ref.provider_index], np.int32))):
-            yield near.lack(self, GroupStage.IN_TREE, self.rule)
+    @classmethod
+    def phrases(cls, group: RequestGroup, stage: GroupStage, *, singular: bool) -> Iterator[str]:
+        for _, uuid in cls.query_pairs(group):
+            yield f"{'is' if singular else 'are'} {cls.phrase.format(uuid)}"
+
+    @classmethod
+    def root_phrases(cls, group: RequestGroup) -> Iterator[str]:
+        return (f"is {cls.root_phrase.format(uuid)}" for _, uuid in cls.query_pairs(group))
+
+    @classmethod
+    def query_pairs(cls, group: RequestGroup) -> Iterator[tuple[str, str]]:
+        uuid: str | None = getattr(group, cls.rule.value)
+        if uuid is not None:
+            yield cls.rule.value, uuid
+
+    @property
+    def is_void(self) -> bool:
+        return self.place.block_number < 0
+
+    def passing(self, view: BlockView, indexes: IndexColumn) -> IndexColumn:
+        if self.place.block_number != view.block_number or (self.binds_root and view.as_sharing):
+            return indexes[:0]
+        return self.inside(view.block, indexes)
+
+    def excluding_stage(self, view: BlockView) -> GroupStage | None:
+        return GroupStage.IN_TREE if self.place.block_number != view.block_number else None
+
+    def lack_text(self, lack: Lack, tree: str, provider: str | None) -> str:
+        return f"{provider} is {self.lack_phrase}"
+
+    def changes(self, query: CandidateQuery, lack: Lack) -> Iterator[QueryChange]:
+        yield drop_place(self.rule, lack.group or "")
 
 
-@dataclass(frozen=True)
 class InTree(_AtPlace):
     """The tree in which the provider of a slot must be."""
 
-    tree: TreeRef
-    # The unsuffixed group: what its root lacks, its providers do not lack again.
-    binds_root: bool
+    place: TreeRef
 
     rule = LackRule.IN_TREE
+    phrase = root_phrase = "in the tree of {}"
+    lack_phrase = root_lack_phrase = "not in the tree that in_tree names"
 
     @classmethod
     def of(cls, forest: Forest, group: RequestGroup) -> Self | None:
         tree = _tree_of(forest, group)
         return None if tree is None else cls(tree, not group.suffix)
 
-    @classmethod
-    def phrases(cls, group: RequestGroup, stage: GroupStage, *, singular: bool) -> Iterator[str]:
-        if group.in_tree is not None:
-            yield f"{'is' if singular else 'are'} in the tree of {group.in_tree}"
-
-    @classmethod
-    def root_phrases(cls, group: RequestGroup) -> Iterator[str]:
-        return cls.phrases(group, GroupStage.IN_TREE, singular=True)
-
-    @classmethod
-    def query_pairs(cls, group: RequestGroup) -> Iterator[tuple[str, str]]:
-        if group.in_tree is not None:
-            yield "in_tree", group.in_tree
-
-    @property
-    def is_void(self) -> bool:
-        return self.tree == NO_TREE
-
     def of_root(self, forest: Forest) -> OnlyAnchor:
-        return OnlyAnchor(self.tree, self)
+        return OnlyAnchor(self.place, self)
 
-    def passing(self, view: BlockView, indexes: IndexColumn) -> IndexColumn:
-        if self.tree.block_number != view.block_number or (self.binds_root and view.as_sharing):
-            return indexes[:0]
-        inside: BoolColumn = view.block.tree_numbers[indexes] == self.tree.tree_number
+    def inside(self, block: Block, indexes: IndexColumn) -> IndexColumn:
+        inside: BoolColumn = block.tree_numbers[indexes] == self.place.tree_number
         return indexes[inside]
 
-    def excluding_stage(self, view: BlockView) -> GroupStage | None:
-        return GroupStage.IN_TREE if self.tree.block_number != view.block_number else None
+    # What the root of the unsuffixed group lacks, its providers do not lack again.
 
     def gaps(self, view: BlockView) -> FloatColumn:
         if self.binds_root and not view.as_sharing:
@@ -131,22 +145,16 @@ class InTree(_AtPlace):
         if not self.binds_root or near.view.as_sharing:
             yield from super().lacks(near)
 
-    def lack_text(self, lack: Lack, tree: str, provider: str | None) -> str:
-        return f"{provider} is not in the tree that in_tree names"
 
-    def changes(self, query: CandidateQuery, lack: Lack) -> Iterator[QueryChange]:
-        yield drop_in_tree(lack.group or "")
-
-
-@dataclass(frozen=True)
 class InSubtree(_AtPlace):
     """The subtree in which the provider of a slot must be."""
 
-    top: ProviderRef
-    # The unsuffixed group: no provider of another tree serves it.
-    binds_root: bool
+    place: ProviderRef
 
     rule = LackRule.IN_SUBTREE
+    phrase, root_phrase = "{} or below it", "the root of {}"
+    lack_phrase = "neither the provider that in_subtree names nor below it"
+    root_lack_phrase = "not the root of the provider that in_subtree names"
 
     @classmethod
     def of(cls, forest: Forest, group: RequestGroup) -> Self | None:
@@ -161,41 +169,11 @@ class InSubtree(_AtPlace):
     def is_wish(cls, group: RequestGroup) -> bool:
         return group.in_subtree is not None
 
-    @classmethod
-    def phrases(cls, group: RequestGroup, stage: GroupStage, *, singular: bool) -> Iterator[str]:
-        if group.in_subtree is not None:
-            yield f"{'is' if singular else 'are'} {group.in_subtree} or below it"
-
-    @classmethod
-    def root_phrases(cls, group: RequestGroup) -> Iterator[str]:
-        if group.in_subtree is not None:
-            yield f"is the root of {group.in_subtree}"
-
-    @classmethod
-    def query_pairs(cls, group: RequestGroup) -> Iterator[tuple[str, str]]:
-        if group.in_subtree is not None:
-            yield "in_subtree", group.in_subtree
-
-    @property
-    def is_void(self) -> bool:
-        return self.top == NO_PROVIDER
-
     def of_root(self, forest: Forest) -> OnlyAnchor:
-        return OnlyAnchor(NO_TREE if self.is_void else forest.tree_of(self.top), self)
+        return OnlyAnchor(NO_TREE if self.is_void else forest.tree_of(self.place), self)
 
-    def passing(self, view: BlockView, indexes: IndexColumn) -> IndexColumn:
-        if self.top.block_number != view.block_number or (self.binds_root and view.as_sharing):
-            return indexes[:0]
-        return in_both(indexes, view.block.subtree(self.top.provider_index), len(view.block))
-
-    def excluding_stage(self, view: BlockView) -> GroupStage | None:
-        return GroupStage.IN_TREE if self.top.block_number != view.block_number else None
-
-    def lack_text(self, lack: Lack, tree: str, provider: str | None) -> str:
-        return f"{provider} is neither the provider that in_subtree names nor below it"
-
-    def changes(self, query: CandidateQuery, lack: Lack) -> Iterator[QueryChange]:
-        yield drop_in_subtree(lack.group or "")
+    def inside(self, block: Block, indexes: IndexColumn) -> IndexColumn:
+        return in_both(indexes, block.subtree(self.place.provider_index), len(block))
 
 
 @dataclass(frozen=True)
@@ -223,13 +201,11 @@ class OnlyAnchor(RootCondition):
 
     def lacks(self, tree: TreeRef, block: Block) -> Iterator[Lack]:
         if tree != self.tree:
-            uuid = block.uuids[int(block.starts[tree.tree_number])].decode()
+            uuid = block.root_uuid(tree.tree_number)
             yield Lack(RequestStage.ROOT, self.bound_by.rule, provider=uuid, condition=self)
 
     def lack_text(self, lack: Lack, tree: str, provider: str | None) -> str:
-        if self.bound_by.rule is LackRule.IN_TREE:
-            return self.bound_by.lack_text(lack, tree, provider)
-        return f"{provider} is not the root of the provider that in_subtree names"
+        return f"{provider} is {self.bound_by.root_lack_phrase}"
 
     def changes(self, query: CandidateQuery, lack: Lack) -> Iterator[QueryChange]:
         return self.bound_by.changes(query, lack)

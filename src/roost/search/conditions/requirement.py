@@ -77,15 +77,3 @@ def eligible_by_stage(requirement: Requirement, view: BlockView) -> Iterator[Ind
             if stage in condition.stages:
                 indexes = condition.passing(view, indexes)
         yield indexes
-
-
-def eligible_after(requirement: Requirement, stage: GroupStage, view: BlockView) -> IndexColumn:
-    """The indexes of the providers that one stage leaves, without a look at each stage before."""
-    if stage in RESOURCE_STAGES:
-        return requirement.wanted.passing_at(stage, view.block)
-    indexes = requirement.wanted.passing_at(GroupStage.ROOM, view.block)
-    passed = GROUP_STAGES[: GROUP_STAGES.index(stage) + 1]
-    for condition in requirement.further:
-        if condition.stages[0] in passed:
-            indexes = condition.passing(view, indexes)
-    return indexes

@@ -146,7 +146,7 @@ class RootTraits(_OnTraits, RootCondition):
 
     def lacks(self, tree: TreeRef, block: Block) -> Iterator[Lack]:
         root = int(block.starts[tree.tree_number])
-        uuid = block.uuids[root].decode()
+        uuid = block.root_uuid(tree.tree_number)
         for rule, names in self.failed(int(block.trait_set_numbers[root])):
             yield Lack(RequestStage.ROOT, rule, provider=uuid, traits=names, condition=self)
 

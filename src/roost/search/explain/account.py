@@ -1,22 +1,31 @@
-"""The account of a search: what each stage left of each request group, and of the trees."""
+"""The account of a search: what each stage left of each request group, and of the trees.
+
+An account counts. To know the empty stage alone, the first stage that leaves no tree, one tree that
+a stage leaves is enough: most stages show it in the first block, and outlines prove that most
+further blocks add nothing.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from roost.model.candidates import CandidateQuery
 from roost.search.candidates.effort import Effort, no_pause
-from roost.search.candidates.plan import Plan, make_any_plan
+from roost.search.candidates.kept_work import KeptWork, SearchWork
+from roost.search.candidates.plan import make_any_plan
 from roost.search.candidates.problem import Problem
 from roost.search.candidates.rules import Rules
-from roost.search.candidates.scan import AlikeTrees, scan_trees
+from roost.search.candidates.scan import AlikeTrees, eligible_trees, excluding_stage, scan_trees
 from roost.search.candidates.sharing import SharingProviders
 from roost.search.candidates.solving import Step, solve
-from roost.search.conditions.stages import GROUP_STAGES, GroupStage, RequestStage
-from roost.search.explain.joint_conditions import JointCondition, find_conflict
+from roost.search.conditions.condition import BlockView
+from roost.search.conditions.stages import GROUP_STAGES, RESOURCE_STAGES, GroupStage, RequestStage
+from roost.search.explain.joint_conditions import JointCondition, find_conflict, without_conditions
 from roost.search.explain.staged_trees import LeftByStage, StagedTrees
 from roost.search.forest.forest import Forest, ProviderRef, TreeRef
 from roost.search.forest.rows import BoolColumn
@@ -64,6 +73,18 @@ class Account:
         return any(column.any() for column in self.left[RequestStage.TOGETHER].values())
 
 
+class EmptyStage(NamedTuple):
+    """The first stage that leaves no tree."""
+
+    stage: GroupStage | RequestStage
+    # The request group; `None` for a stage of the request.
+    suffix: str | None = None
+    # The class that alone is to blame, if one is.
+    resource_class: str | None = None
+    # The joint condition to blame at the stage `together`, if it is known.
+    conflict: JointCondition | None = None
+
+
 def take_account(
     forest: Forest,
     query: CandidateQuery,
@@ -75,18 +96,8 @@ def take_account(
 
     It looks at every block, whatever the limit of the query and the outlines of the blocks.
     """
-    plan = make_any_plan(forest, query)
-    effort = Effort(pause=pause)
-    rules = Rules(plan, SharingProviders(forest, plan, pause), effort)
-    taker = _AccountTaker(forest, rules, StagedTrees(forest, plan, only_tree, pause))
-    return taker.account()
-
-
-def requirements_of(plan: Plan, suffix: str) -> tuple[int, ...]:
-    """The indexes of the requirements of a group; several for the unsuffixed group."""
-    return tuple(
-        dict.fromkeys(slot.requirement_index for slot in plan.slots if slot.suffix == suffix)
-    )
+    trees = StagedTrees(forest, make_any_plan(forest, query), only_tree, pause)
+    return _AccountTaker(forest, trees, pause).account()
 
 
 class _Funnel:
@@ -120,13 +131,13 @@ class _Funnel:
 class _AccountTaker:
     """Goes through the blocks of a forest and counts."""
 
-    def __init__(self, forest: Forest, rules: Rules, trees: StagedTrees) -> None:
+    def __init__(self, forest: Forest, trees: StagedTrees, pause: Callable[[], None]) -> None:
         self._forest = forest
-        self._rules = rules
         self._trees = trees
-        plan = rules.plan
+        plan = trees.plan
+        self._rules = Rules(plan, SharingProviders(forest, plan, pause), Effort(pause=pause))
         by_suffix = {
-            group.suffix: requirements_of(plan, group.suffix) for group in plan.query.groups
+            group.suffix: plan.requirement_indexes_of(group.suffix) for group in plan.query.groups
         }
         # Equal groups have one funnel.
         funnels = {indexes: _Funnel(indexes) for indexes in by_suffix.values()}
@@ -180,6 +191,9 @@ class _AccountTaker:
         for its in left:
             alive = alive & its[-1].trees
         self._left[RequestStage.GROUPS][block_number] = alive
+        if rules.slots_are_independent:
+            self._left[RequestStage.TOGETHER][block_number] = alive.copy()
+            return
         self._left[RequestStage.TOGETHER][block_number] = np.zeros_like(alive)
         eligible = [its[-1].indexes for its in left]
         for alike in scan_trees(self._forest, block_number, rules, eligible, alive):
@@ -227,3 +241,144 @@ def _counted(left: Sequence[LeftByStage], size: int) -> tuple[int, int]:
 
 def _count(column: BoolColumn) -> int:
     return int(np.count_nonzero(column))
+
+
+def empty_stage_of(forest: Forest, account: Account) -> EmptyStage | None:
+    """The first stage that leaves no tree; `None` if a tree has a candidate.
+
+    The stages of the groups come first, stage by stage over all groups.
+    """
+    for stage in GROUP_STAGES:
+        for group in account.groups:
+            if not group.counts[stage].trees:
+                return _blaming(forest, account.staged_trees, stage, group.suffix)
+    for request_stage, tree_count in account.trees.items():
+        if not tree_count:
+            return EmptyStage(request_stage, conflict=account.conflict)
+    return None
+
+
+def find_empty_stage(
+    forest: Forest, query: CandidateQuery, kept_work: KeptWork | None, pause: Callable[[], None]
+) -> EmptyStage:
+    """The empty stage of a query for which a search, which left this work, found no candidate."""
+    work = SearchWork(forest, query, kept_work)
+    plan = work.plan or make_any_plan(forest, query)
+    trees = StagedTrees(forest, plan, None, pause)
+    stage_position, group_position = min(
+        (_first_empty(forest, trees, group.suffix, pause), position)
+        for position, group in enumerate(query.groups)
+    )
+    if stage_position < len(GROUP_STAGES):
+        suffix = query.groups[group_position].suffix
+        return _blaming(forest, trees, GROUP_STAGES[stage_position], suffix)
+    block_numbers = range(len(forest.blocks))
+    if not any(trees.anchors(block_number).any() for block_number in block_numbers):
+        return EmptyStage(RequestStage.ROOT)
+    rules = Rules(plan, SharingProviders(forest, plan, pause), Effort(pause=pause))
+    # The problems that trees pose, with the count of their trees; the kept scans have them.
+    problems: Counter[Problem] = Counter()
+    for alike in work.scans(rules, block_numbers):
+        problems[alike.problem] += len(alike.tree_numbers)
+    excluded = bool(plan.trait_choices) and _trait_choices_exclude(forest, rules, problems.total())
+    if not problems and not excluded:
+        return EmptyStage(RequestStage.GROUPS)
+    conflict = find_conflict(forest, rules, problems, is_complete=not excluded)
+    return EmptyStage(RequestStage.TOGETHER, conflict=conflict)
+
+
+def _trait_choices_exclude(forest: Forest, rules: Rules, left: int) -> bool:
+    """Whether more trees than are left have an eligible provider for each group."""
+    without = without_conditions(rules)
+    for block_number in range(len(forest.blocks)):
+        found = eligible_trees(forest, block_number, without)
+        left -= 0 if found is None else len(found.tree_numbers)
+        if left < 0:
+            return True
+    return False
+
+
+def _first_empty(forest: Forest, trees: StagedTrees, suffix: str, pause: Callable[[], None]) -> int:
+    """The position of the first stage of a group that leaves no tree; 6 if all stages do."""
+    requirement_indexes = trees.plan.requirement_indexes_of(suffix)
+    position = 0
+    for block_number in range(len(forest.blocks)):
+        pause()
+        if position == len(GROUP_STAGES):
+            break
+        if _shown_empty(forest, trees, requirement_indexes, block_number) <= position:
+            continue
+        left = [list(trees.left_by_stage(index, block_number)) for index in requirement_indexes]
+        for stages in list(zip(*left, strict=True))[position:]:
+            if not np.logical_and.reduce([its.trees for its in stages]).any():
+                break
+            position += 1
+    return position
+
+
+def _shown_empty(
+    forest: Forest, trees: StagedTrees, requirement_indexes: tuple[int, ...], block_number: int
+) -> int:
+    """The position of a stage that leaves no tree of a block, as far as the outline shows."""
+    view = BlockView(forest.blocks[block_number], block_number)
+    shown = len(GROUP_STAGES)
+    for requirement_index in requirement_indexes:
+        stage = excluding_stage(trees.plan.requirements[requirement_index], view)
+        # The outline does not show which trees a sharing provider reaches.
+        if stage is not None and trees.sharing.reach_masks[requirement_index][stage] is None:
+            shown = min(shown, GROUP_STAGES.index(stage))
+    return shown
+
+
+def _blaming(forest: Forest, trees: StagedTrees, stage: GroupStage, suffix: str) -> EmptyStage:
+    """The empty stage of a group, with the first class that alone empties it."""
+    if stage in RESOURCE_STAGES:
+        classes = [
+            (requirement_index, class_id)
+            for requirement_index in trees.plan.requirement_indexes_of(suffix)
+            for class_id, _ in trees.plan.requirements[requirement_index].amounts
+        ]
+        for requirement_index, class_id in classes:
+            if len(classes) == 1 or not _any_passes(
+                forest, trees, requirement_index, class_id, stage
+            ):
+                return EmptyStage(stage, suffix, forest.vocabulary.class_names[class_id])
+    return EmptyStage(stage, suffix)
+
+
+def _any_passes(
+    forest: Forest, trees: StagedTrees, requirement_index: int, class_id: int, stage: GroupStage
+) -> bool:
+    """Whether a provider of a considered tree, or one that shares with it, passes for one class."""
+    wanted = trees.plan.requirements[requirement_index].wanted
+    for block_number in trees.block_numbers:
+        block = forest.blocks[block_number]
+        passing = wanted.passing_class(class_id, stage, block)
+        if len(trees.in_considered(block, passing)):
+            return True
+    if trees.only_tree is None:
+        return False
+    return any(
+        trees.serves(ref)
+        and ref.provider_index
+        in wanted.passing_class(class_id, stage, forest.blocks[ref.block_number])
+        for ref in forest.sharing_refs
+    )
+
+
+def largest_free(forest: Forest, class_id: int, amount: int) -> int:
+    """The largest free amount of a class on one provider that allows this amount; 0 if none is.
+
+    No provider has room for the amount.
+    """
+    inventories = [
+        block.inventories[class_id] for block in forest.blocks if class_id in block.inventories
+    ]
+    largest = 0
+    # A provider that allows the amount has no more than its room. So most blocks need no look.
+    for inventory in sorted(inventories, key=lambda its: its.room_max, reverse=True):
+        if inventory.room_max <= largest:
+            break
+        free = inventory.room[inventory.allows(amount)]
+        largest = max(largest, int(free.max(initial=0)))
+    return largest

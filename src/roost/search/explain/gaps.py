@@ -74,11 +74,8 @@ class SharingGaps:
                 yield member
 
     def _find(self, pause: Callable[[], None]) -> list[SharingGap]:
-        by_block: dict[int, list[int]] = {}
-        for block_number, index in self._forest.sharing_refs:
-            by_block.setdefault(block_number, []).append(index)
         found = []
-        for block_number, indexes in by_block.items():
+        for block_number, indexes in self._forest.sharing_indexes_by_block().items():
             pause()
             block = self._forest.blocks[block_number]
             view = BlockView(block, block_number, as_sharing=True)
@@ -87,15 +84,10 @@ class SharingGaps:
                 for requirement in self._plan.requirements
             ]
             for index, *gaps in zip(indexes, *columns, strict=True):
-                aggregates = self._forest.aggregate_sets[int(block.aggregate_set_numbers[index])]
-                found.append(
-                    SharingGap(
-                        ProviderRef(block_number, index),
-                        int(block.trait_set_numbers[index]),
-                        aggregates,
-                        tuple(gaps),
-                    )
-                )
+                ref = ProviderRef(block_number, index)
+                aggregates = self._forest.aggregates_of(ref)
+                set_number = int(block.trait_set_numbers[index])
+                found.append(SharingGap(ref, set_number, aggregates, tuple(gaps)))
         return found
 
 
@@ -122,9 +114,7 @@ class ForestGaps:
         self.sharing = SharingGaps(forest, plan, pause)
         self.trait_choices = tuple(trait_choices(forest, plan.query))
         # Which requirements the unsuffixed group has.
-        self.unsuffixed = tuple(
-            dict.fromkeys(plan.slots[slot].requirement_index for slot in plan.unsuffixed_slots)
-        )
+        self.unsuffixed = plan.requirement_indexes_of("")
         # By requirement and trait choice; -1 stands for no choice.
         self._reach: dict[tuple[int, int], tuple[FloatColumn, float]] = {}
 

@@ -19,10 +19,11 @@ from roost.model.candidates import CandidateQuery
 from roost.model.query_change import DROP_RULE, QueryChange, change_amount, trait_changes, unlike
 from roost.model.text import listed
 from roost.search.candidates.effort import Effort
+from roost.search.candidates.flow import can_flow
 from roost.search.candidates.problem import LocalProvider, Problem
 from roost.search.candidates.rules import ContestedClass, Rules
 from roost.search.candidates.scan import alike_trees, eligible_trees, problem_in
-from roost.search.candidates.solving import can_flow, solve
+from roost.search.candidates.solving import solve
 from roost.search.conditions.lack import Lack, LackRule
 from roost.search.conditions.stages import RequestStage
 from roost.search.forest.forest import Forest, TreeRef
@@ -55,15 +56,7 @@ class ProblemOfTree:
         if provider < 0:
             return max(0, self.rules.sharing_providers.room(~provider, class_id))
         inventory = self.forest.blocks[self.tree.block_number].inventories[class_id]
-        row = inventory.indexes.searchsorted(self._index(provider))
-        return max(0, int(inventory.room[row]))
-
-    @property
-    def root_traits(self) -> set[str]:
-        """The names of the traits of the tree's root."""
-        block = self.forest.blocks[self.tree.block_number]
-        held = self.forest.trait_sets[int(block.trait_set_numbers[self._index(0)])]
-        return {name for name, its in self.forest.vocabulary.trait_ids.items() if its in held}
+        return max(0, int(inventory.room[inventory.row_of(self._index(provider))]))
 
     def _index(self, offset: int) -> int:
         return (
@@ -284,10 +277,7 @@ class _TraitsTogether(JointCondition):
     rules: Rules
     rule = LackRule.REQUIRED_TOGETHER
     suffixes = ("",)
-
-    @property
-    def name(self) -> str:
-        return "required"
+    name = "required"
 
     @property
     def phrase(self) -> str:
@@ -311,7 +301,7 @@ class _TraitsTogether(JointCondition):
             self.rule,
             group="",
             traits=names,
-            root_traits=frozenset(posed.root_traits.intersection(names)),
+            root_traits=posed.forest.root_traits(posed.tree).intersection(names),
             condition=self,
         )
 
@@ -330,13 +320,8 @@ class _OneProvider(JointCondition):
     rule = LackRule.ONE_PROVIDER
     suffixes = ()
 
-    @property
-    def name(self) -> str:
-        return "one provider of a tree, as versions before 1.29 ask"
-
-    @property
-    def phrase(self) -> str:
-        return "lets one provider of a tree serve all groups, as versions before 1.29 ask"
+    name = "one provider of a tree, as versions before 1.29 ask"
+    phrase = "lets one provider of a tree serve all groups, as versions before 1.29 ask"
 
     def add_to(self, rules: Rules) -> None:
         rules.one_provider_per_tree = True
@@ -432,22 +417,23 @@ class TreeConflicts:
     """The conflicts of single trees in which each group has a provider."""
 
     def __init__(self, forest: Forest, rules: Rules) -> None:
+        self._forest = forest
         self._rules = rules
         self._conditions = joint_conditions(rules, forest.vocabulary.class_names)
         # The conflicts of trees, by the problem that they pose.
         self._known: dict[Problem, list[JointCondition]] = {}
 
-    def lacks(self, forest: Forest, tree: TreeRef) -> list[Lack]:
+    def lacks(self, tree: TreeRef) -> list[Lack]:
         """What the groups lack together in a tree.
 
         Empty if the tree has a solution, or if the effort does not suffice to know.
         """
-        problem = problem_in(forest, tree, self._rules)
+        problem = problem_in(self._forest, tree, self._rules)
         if problem is None:
             return []
         if problem not in self._known:
             self._known[problem] = list(self._conflicts(problem))
-        posed = ProblemOfTree(forest, tree, self._rules, problem)
+        posed = ProblemOfTree(self._forest, tree, self._rules, problem)
         return [condition.lack(posed) for condition in self._known[problem]]
 
     def _conflicts(self, problem: Problem) -> Iterator[JointCondition]:
@@ -488,7 +474,7 @@ def _any_solution(
     effort: Effort,
 ) -> bool:
     """Whether one of the problems has a solution under these conditions only, or may have one."""
-    relaxed = _without_conditions(rules)
+    relaxed = without_conditions(rules)
     relaxed.effort = effort
     for condition in conditions:
         condition.add_to(relaxed)
@@ -498,7 +484,7 @@ def _any_solution(
     return effort.gave_up
 
 
-def _without_conditions(rules: Rules) -> Rules:
+def without_conditions(rules: Rules) -> Rules:
     """The rules without joint conditions."""
     found = copy(rules)
     found.plan = replace(rules.plan, isolated_sets=(), same_subtrees=(), trait_choices=())
@@ -525,7 +511,7 @@ def _reduced(rules: Rules, problem: Problem, relaxed: Rules) -> Problem:
 def _all_problems(forest: Forest, rules: Rules, only_tree: TreeRef | None) -> dict[Problem, None]:
     """The problems of all trees with a provider for each group, whatever traits they have."""
     block_numbers = range(len(forest.blocks)) if only_tree is None else (only_tree.block_number,)
-    without = _without_conditions(rules)
+    without = without_conditions(rules)
     found: dict[Problem, None] = {}
     for block_number in block_numbers:
         eligible = eligible_trees(forest, block_number, without)

@@ -7,7 +7,6 @@ is left reaches it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from roost.search.candidates.plan import Plan
 from roost.search.candidates.scan import anchors, trees_with
 from roost.search.conditions.condition import BlockView, RootCondition
-from roost.search.conditions.requirement import Requirement, eligible_after, eligible_by_stage
+from roost.search.conditions.requirement import Requirement, eligible_by_stage
 from roost.search.conditions.stages import GROUP_STAGES, GroupStage
 from roost.search.forest.block import Block
 from roost.search.forest.forest import Forest, ProviderRef, TreeRef
@@ -39,12 +38,10 @@ class StagedSharing:
         self.refs = tuple(
             {stage: list[ProviderRef]() for stage in GROUP_STAGES} for _ in plan.requirements
         )
-        for block_number, refs in groupby(
-            sorted(filter(self._is_in_aggregate, forest.sharing_refs)),
-            key=lambda ref: ref.block_number,
-        ):
+        for block_number, indexes in forest.sharing_indexes_by_block().items():
             pause()
-            self._add_block(plan, block_number, list(refs))
+            refs = [ProviderRef(block_number, index) for index in indexes]
+            self._add_block(plan, block_number, list(filter(forest.aggregates_of, refs)))
         self._masks: dict[tuple[ProviderRef, ...], SetMask] = {}
         # In the same order: by a tree's aggregate set, whether one of them reaches the tree.
         self.reach_masks: tuple[dict[GroupStage, SetMask], ...] = tuple(
@@ -54,7 +51,7 @@ class StagedSharing:
 
     def reaches(self, ref: ProviderRef, tree_aggregates: frozenset[str]) -> bool:
         """Whether a sharing provider reaches the trees whose providers are in these aggregates."""
-        return not tree_aggregates.isdisjoint(self._aggregates(ref))
+        return not tree_aggregates.isdisjoint(self._forest.aggregates_of(ref))
 
     def _add_block(self, plan: Plan, block_number: int, refs: list[ProviderRef]) -> None:
         view = BlockView(self._forest.blocks[block_number], block_number, as_sharing=True)
@@ -64,19 +61,12 @@ class StagedSharing:
                 found = set(indexes.tolist())
                 by_stage[stage] += [ref for ref in refs if ref.provider_index in found]
 
-    def _is_in_aggregate(self, ref: ProviderRef) -> bool:
-        return bool(self._aggregates(ref))
-
-    def _aggregates(self, ref: ProviderRef) -> frozenset[str]:
-        block = self._forest.blocks[ref.block_number]
-        return self._forest.aggregate_sets[int(block.aggregate_set_numbers[ref.provider_index])]
-
     def _mask(self, refs: tuple[ProviderRef, ...]) -> SetMask:
         if not refs:
             return None
         mask = self._masks.get(refs)
         if mask is None:
-            aggregates = frozenset[str]().union(*map(self._aggregates, refs))
+            aggregates = frozenset[str]().union(*map(self._forest.aggregates_of, refs))
             mask = self._masks[refs] = self._forest.aggregate_sets.with_any(aggregates)
         return mask
 
@@ -117,35 +107,22 @@ class StagedTrees:
         requirement = plan.requirements[requirement_index]
         reach_masks = self.sharing.reach_masks[requirement_index]
         root_conditions = self._root_conditions[requirement_index]
-        before: tuple[int, SetMask, tuple[RootCondition, ...], LeftByStage] | None = None
+        left: LeftByStage | None = None
+        reach_mask: SetMask = None
+        roots: tuple[RootCondition, ...] = ()
         for stage, found in zip(
             GROUP_STAGES, eligible_by_stage(requirement, self._view(block_number)), strict=True
         ):
             indexes = self.in_considered(block, found)
-            reach_mask, roots = reach_masks[stage], root_conditions[stage]
             if (
-                before is None
-                or before[0] != len(indexes)
-                or before[1] is not reach_mask
-                or before[2] != roots
+                left is None
+                or len(left.indexes) != len(indexes)
+                or reach_mask is not reach_masks[stage]
+                or roots != root_conditions[stage]
             ):
-                trees = self._trees(block_number, indexes, reach_mask, roots)
-                before = len(indexes), reach_mask, roots, LeftByStage(indexes, trees)
-            yield before[3]
-
-    def left_after(
-        self, requirement_index: int, stage: GroupStage, block_number: int
-    ) -> BoolColumn:
-        """The trees of a block that one stage leaves of a requirement."""
-        block = self._forest.blocks[block_number]
-        requirement = self.plan.requirements[requirement_index]
-        indexes = eligible_after(requirement, stage, self._view(block_number))
-        return self._trees(
-            block_number,
-            self.in_considered(block, indexes),
-            self.sharing.reach_masks[requirement_index][stage],
-            self._root_conditions[requirement_index][stage],
-        )
+                reach_mask, roots = reach_masks[stage], root_conditions[stage]
+                left = LeftByStage(indexes, self._trees(block_number, indexes, reach_mask, roots))
+            yield left
 
     def sharing_elsewhere(self, requirement_index: int, stage: GroupStage) -> Iterator[ProviderRef]:
         """Sharing providers that the stage leaves for other trees, and not in their own tree.

@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -66,29 +67,10 @@ class InventoryColumns:
         object.__setattr__(self, "room_max", int(self.room.max(initial=0)))
 
     @classmethod
-    def of(
-        cls,
-        *,
-        indexes: IndexColumn,
-        capacity: IntColumn,
-        min_unit: IntColumn,
-        max_unit: IntColumn,
-        step_size: IntColumn,
-        used: IntColumn,
-        reserved: IntColumn,
-    ) -> InventoryColumns:
+    def of(cls, *, indexes: IndexColumn, **columns: IntColumn) -> InventoryColumns:
         """These columns, with the room that follows from them."""
-        return cls(
-            indexes=indexes,
-            capacity=capacity,
-            min_unit=min_unit,
-            max_unit=max_unit,
-            step_size=step_size,
-            used=used,
-            reserved=reserved,
-            room=_room(capacity, used, max_unit),
-            plain=bool(takes_any_unit(min_unit, step_size).all()),
-        )
+        room = _room(columns["capacity"], columns["used"], columns["max_unit"])
+        return cls(indexes=indexes, **columns, room=room, plain=_is_plain(columns))
 
     def fits(self, amount: int) -> BoolColumn:
         """For each row, whether one more allocation of this amount fits."""
@@ -132,49 +114,42 @@ class InventoryColumns:
     def at(self, indexes: npt.NDArray[np.integer]) -> InventoryColumns:
         """Only the rows of the providers at these indexes."""
         rows = np.searchsorted(self.indexes, indexes).clip(max=len(self.indexes) - 1)
-        return self._rows(rows[self.indexes[rows] == indexes])
+        return self.rows(rows[self.indexes[rows] == indexes])
 
-    def between(self, begin: int, end: int) -> InventoryColumns:
-        """Only the rows of the providers from one index up to another one, without a copy."""
-        first, last = self.indexes.searchsorted((begin, end)).tolist()
-        return self._rows(slice(first, last))
-
-    def _rows(self, rows: npt.NDArray[np.integer] | slice) -> InventoryColumns:
-        return InventoryColumns(
-            indexes=self.indexes[rows],
-            capacity=self.capacity[rows],
-            min_unit=self.min_unit[rows],
-            max_unit=self.max_unit[rows],
-            step_size=self.step_size[rows],
-            used=self.used[rows],
-            reserved=self.reserved[rows],
-            room=self.room[rows],
-            plain=self.plain,
-        )
+    def rows(self, rows: npt.NDArray[np.integer] | BoolColumn) -> InventoryColumns:
+        """Only these rows."""
+        columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in _INVENTORY_COLUMNS}
+        return replace(self, **columns, plain=self.plain or _is_plain(columns))
 
     def selected(self, rows: BoolColumn, new_indexes: IndexColumn) -> InventoryColumns:
         """Only these rows; `new_indexes` has the new index of each provider by its old one."""
-        return InventoryColumns.of(
-            indexes=new_indexes[self.indexes[rows]],
-            capacity=self.capacity[rows],
-            min_unit=self.min_unit[rows],
-            max_unit=self.max_unit[rows],
-            step_size=self.step_size[rows],
-            used=self.used[rows],
-            reserved=self.reserved[rows],
-        )
+        found = self.rows(rows)
+        return replace(found, indexes=new_indexes[found.indexes])
 
     def followed_by(self, other: InventoryColumns, shift: int) -> InventoryColumns:
         """These rows, then those of another block, whose indexes grow by `shift`."""
-        return InventoryColumns.of(
-            indexes=np.concatenate((self.indexes, other.indexes + np.int32(shift))),
-            capacity=np.concatenate((self.capacity, other.capacity)),
-            min_unit=np.concatenate((self.min_unit, other.min_unit)),
-            max_unit=np.concatenate((self.max_unit, other.max_unit)),
-            step_size=np.concatenate((self.step_size, other.step_size)),
-            used=np.concatenate((self.used, other.used)),
-            reserved=np.concatenate((self.reserved, other.reserved)),
-        )
+        moved = replace(other, indexes=other.indexes + np.int32(shift))
+        columns: dict[str, Any] = {
+            name: np.concatenate((getattr(self, name), getattr(moved, name)))
+            for name in _INVENTORY_COLUMNS
+        }
+        return replace(self, **columns, plain=self.plain and other.plain)
+
+
+_INVENTORY_COLUMNS = (
+    "indexes",
+    "capacity",
+    "min_unit",
+    "max_unit",
+    "step_size",
+    "used",
+    "reserved",
+    "room",
+)
+
+
+def _is_plain(columns: Mapping[str, IntColumn]) -> bool:
+    return bool(takes_any_unit(columns["min_unit"], columns["step_size"]).all())
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +195,10 @@ class Block:
     def roots(self) -> IndexColumn:
         """The index of each tree's root."""
         return self.starts[:-1]
+
+    def root_uuid(self, tree_number: int) -> str:
+        """The uuid of a tree's root."""
+        return self.uuids[int(self.starts[tree_number])].decode()
 
     def indexes_of(self, ids: Sequence[int]) -> IndexColumn:
         """The indexes of those providers of the block that have one of a few sorted ids."""

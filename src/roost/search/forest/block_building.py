@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -94,14 +94,9 @@ def build_blocks(
 class _OrderedInventories:
     """All inventories, in the order of their providers, before they are cut into blocks."""
 
-    places: IntColumn
     class_ids: IntColumn
-    capacity: IntColumn
-    min_unit: IntColumn
-    max_unit: IntColumn
-    step_size: IntColumn
-    used: IntColumn
-    reserved: IntColumn
+    # Their indexes are places.
+    columns: InventoryColumns
 
     @classmethod
     def of(
@@ -112,16 +107,16 @@ class _OrderedInventories:
         sequence = sequence[np.argsort(places[sequence], kind="stable")]
         places = places[sequence]
         class_ids = rows.class_ids[sequence]
-        return cls(
-            places,
-            class_ids,
-            capacities_of(rows)[sequence],
-            rows.min_unit[sequence],
-            rows.max_unit[sequence],
-            rows.step_size[sequence],
-            _used(places, class_ids, usages, order),
-            rows.reserved[sequence],
+        columns = InventoryColumns.of(
+            indexes=places.astype(np.int32),
+            capacity=capacities_of(rows)[sequence],
+            min_unit=rows.min_unit[sequence],
+            max_unit=rows.max_unit[sequence],
+            step_size=rows.step_size[sequence],
+            used=_used(places, class_ids, usages, order),
+            reserved=rows.reserved[sequence],
         )
+        return cls(class_ids, columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,18 +247,10 @@ def _tree_aggregate_set_numbers(
 def _inventories_of(
     inventories: _OrderedInventories, begin: int, end: int
 ) -> dict[int, InventoryColumns]:
-    first_row, end_row = np.searchsorted(inventories.places, (begin, end)).tolist()
+    first_row, end_row = np.searchsorted(inventories.columns.indexes, (begin, end)).tolist()
     class_ids = inventories.class_ids[first_row:end_row]
     found = {}
     for class_id in np.unique(class_ids).tolist():
-        rows = np.flatnonzero(class_ids == class_id) + first_row
-        found[class_id] = InventoryColumns.of(
-            indexes=(inventories.places[rows] - begin).astype(np.int32),
-            capacity=inventories.capacity[rows],
-            min_unit=inventories.min_unit[rows],
-            max_unit=inventories.max_unit[rows],
-            step_size=inventories.step_size[rows],
-            used=inventories.used[rows],
-            reserved=inventories.reserved[rows],
-        )
+        columns = inventories.columns.rows(np.flatnonzero(class_ids == class_id) + first_row)
+        found[class_id] = replace(columns, indexes=columns.indexes - np.int32(begin))
     return found

@@ -89,6 +89,18 @@ class Forest:
         block_number, index = provider
         return TreeRef(block_number, int(self.blocks[block_number].tree_numbers[index]))
 
+    def sharing_indexes_by_block(self) -> dict[int, list[int]]:
+        """The indexes of sharing providers, by block number."""
+        found: dict[int, list[int]] = {}
+        for block_number, index in self.sharing_refs:
+            found.setdefault(block_number, []).append(index)
+        return found
+
+    def aggregates_of(self, provider: ProviderRef) -> frozenset[str]:
+        """The aggregates in which a provider is."""
+        block_number, index = provider
+        return self.aggregate_sets[int(self.blocks[block_number].aggregate_set_numbers[index])]
+
     def root_traits(self, tree: TreeRef) -> frozenset[str]:
         """The traits of the root of a tree."""
         block, names = self.blocks[tree.block_number], self.vocabulary.trait_names

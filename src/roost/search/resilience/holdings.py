@@ -16,7 +16,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from roost.search.forest.forest import Forest, ProviderRef
 from roost.search.forest.rows import AllocationRows, BoolColumn, IntColumn
 from roost.search.resilience.tree_room import FREE_MAX, Amount, TreeRoom, column_of
 
@@ -110,8 +109,7 @@ class SharingTies:
     def __init__(self, room: TreeRoom) -> None:
         self._forest = room.forest
         self._shares = {
-            room.number(ref.block_number, ref.provider_index): _aggregates(room.forest, ref)
-            for ref in room.forest.sharing_refs
+            room.number(*ref): room.forest.aggregates_of(ref) for ref in room.forest.sharing_refs
         }
         blocks = room.forest.blocks
         # By tree, the number of the set of all its aggregates.
@@ -166,11 +164,6 @@ class SharingTies:
         if aggregates is None:
             return False
         return not aggregates.isdisjoint(self._forest.aggregate_sets[int(self._sets[tree])])
-
-
-def _aggregates(forest: Forest, ref: ProviderRef) -> frozenset[str]:
-    block = forest.blocks[ref.block_number]
-    return forest.aggregate_sets[int(block.aggregate_set_numbers[ref.provider_index])]
 
 
 class HoldingPlaces:

@@ -17,7 +17,9 @@ from roost.store.connections.errors import REPAIR_COMMAND, SYNC_COMMAND
 from roost.store.dialect import dialect_of
 from roost.store.forest.reading import read_forest
 from roost.store.journal.triggers import BROKEN, INSTALL_COMMAND, REMOVE_COMMAND, trigger_status
+from roost.store.meta import read_mark
 from roost.store.migrations.histories import PLACEMENT
+from roost.store.migrations.placement import TYPES
 from roost.store.migrations.schema import SchemaState, SchemaStatus, read_status
 from roost.store.tables import (
     consumer_types,
@@ -26,12 +28,9 @@ from roost.store.tables import (
     resource_classes,
     resource_providers,
 )
-from roost.store.transfer.layout import LAYOUT
-from roost.store.transfer.progress_mark import read_mark
+from roost.store.transfer import LAYOUT
 
 _OWN_PREFIX = "roost_"
-# The revision that makes the types of consumers.
-_TYPES_REVISION = "422ece571366"
 _RESTORE = "Restore the tables from a backup, or export the rows that are there."
 
 
@@ -175,8 +174,7 @@ def _expected_tables(revision: str) -> Iterator[Table]:
 
 def _has_types(revision: str) -> bool:
     """Whether consumers have types at this revision."""
-    revisions = PLACEMENT.revisions
-    return revisions.index(revision) >= revisions.index(_TYPES_REVISION)
+    return PLACEMENT.ids.index(revision) >= PLACEMENT.ids.index(TYPES.id)
 
 
 def _is_of_types(name: Any) -> bool:

@@ -29,7 +29,7 @@ from roost.store.tables import (
     placement_aggregates,
     resource_providers,
 )
-from roost.store.transfer.layout import LAYOUT
+from roost.store.transfer import LAYOUT
 
 _UUID_DIGITS = "^[{]?[0-9a-fA-F]{32}[}]?$"
 

@@ -20,7 +20,7 @@ class DatabaseUnusable(OperatorError):
 
 
 class Busy(Exception):
-    """The queue of writers did not advance in time. Nothing was written."""
+    """A writer waited too long for others, or at the write gate. Nothing was written."""
 
 
 class Contention(OperatorError):

@@ -22,12 +22,11 @@ from roost.store.connections.errors import (
 )
 from roost.store.connections.statement_log import log_statements
 from roost.store.connections.watchdog import (
-    begin_opening,
     begin_wait,
     begin_watch,
-    end_opening,
     end_wait,
     end_watch,
+    opening_watched,
 )
 from roost.store.dialect import dialect_of
 
@@ -215,17 +214,15 @@ class Session:
 
 def _connect(engine: Engine, seconds: float, availability: Availability | None) -> Connection:
     began = time.monotonic()
-    begin_opening(seconds)
     try:
-        return engine.connect()
+        with opening_watched(seconds):
+            return engine.connect()
     except PoolTimeout as error:
         raise DatabaseAway("other requests use all connections to the database") from error
     except (DBAPIError, OSError) as error:
         if availability is not None and time.monotonic() - began > REFUSAL_SECONDS:
             availability.note_silence()
         raise DatabaseAway(f"no connection could be opened: {reason_of(error)}") from error
-    finally:
-        end_opening()
 
 
 def in_one_moment(

@@ -135,25 +135,15 @@ class _Opening(threading.local):
 _OPENING = _Opening()
 
 
-def begin_opening(seconds: float) -> None:
-    """Limit the silence of the server while this thread opens a connection to it."""
-    _OPENING.seconds = seconds
-
-
-def end_opening() -> None:
-    """The connection is open, or will not be."""
-    watch, _OPENING.seconds, _OPENING.watch = _OPENING.watch, None, None
-    end_watch(watch)
-
-
 @contextmanager
 def opening_watched(seconds: float) -> Iterator[None]:
-    """Limit the silence of the server while a connection to it is opened."""
-    begin_opening(seconds)
+    """Limit the silence of the server while this thread opens a connection to it."""
+    _OPENING.seconds = seconds
     try:
         yield
     finally:
-        end_opening()
+        watch, _OPENING.seconds, _OPENING.watch = _OPENING.watch, None, None
+        end_watch(watch)
 
 
 def wait_for_ever(connection: Connection) -> None:

@@ -8,5 +8,5 @@ deletes old rows, as far as a database allows.
 A database gives a row its id at the INSERT, and shows the row after the COMMIT. So a row may become
 visible below rows that a reader has already seen. A reader that asks only for higher ids loses a
 third of all changes while several writers work. Each database has a `Position` that avoids the
-loss. `by_id.py` is what those have in common that read on by the ids of rows.
+loss. `IdPosition` is what those have in common that read on by the ids of rows.
 """

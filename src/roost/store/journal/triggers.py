@@ -22,8 +22,8 @@ from roost.store.connections.driver_errors import reason, shown_url
 from roost.store.connections.errors import SYNC_COMMAND, DatabaseUnusable
 from roost.store.database import Database
 from roost.store.dialect import dialect_of
-from roost.store.journal.epochs import has_triggers, read_epoch, renew_epoch
 from roost.store.journal.writing import ChangeKind
+from roost.store.meta import has_triggers, read_epoch, read_mark, renew_epoch
 from roost.store.tables import (
     allocations,
     inventories,
@@ -36,7 +36,6 @@ from roost.store.tables import (
     traits,
 )
 from roost.store.transaction import Commit
-from roost.store.transfer.progress_mark import read_mark
 
 INSTALL_COMMAND = "roost db triggers install"
 REMOVE_COMMAND = "roost db triggers remove"
@@ -216,7 +215,7 @@ def _changing(database: Database) -> Iterator[Connection]:
     """A transaction; where it cannot undo changes of tables, each trigger has one of its own."""
     commit = Commit(database.dialect)
     try:
-        with database.writer_turn(), database.engine.begin() as connection:
+        with database.write_gate_passed(), database.engine.begin() as connection:
             database.dialect.limit_table_wait(connection)
             yield connection
             commit.is_sent = True

@@ -34,16 +34,9 @@ def record_changes(
     transaction: Transaction, kind: ChangeKind, providers: Iterable[tuple[int, str]]
 ) -> None:
     """Record that these providers, given as (id, uuid), changed in this way."""
-    rows = [
-        {
-            "created_at": transaction.now,
-            "kind": kind.value,
-            "provider_id": id_,
-            "provider_uuid": uuid,
-        }
-        for id_, uuid in providers
-    ]
-    transaction.write(_INSERT.bound(transaction, rows))
+    _record(
+        transaction, kind, ({"provider_id": id_, "provider_uuid": uuid} for id_, uuid in providers)
+    )
 
 
 def record_usages(
@@ -57,17 +50,27 @@ def record_usages(
     A reader takes the usages of the row with the highest id. So the writer locks the provider
     before it reads the sums, and keeps the lock until the end of its transaction.
     """
-    rows = [
+    rows = (
         {
-            "created_at": transaction.now,
-            "kind": ChangeKind.USAGE.value,
             "provider_id": id_,
             "provider_uuid": uuid,
             "usages": None if usages is None else usages_text(usages),
         }
         for id_, uuid, usages in providers
-    ]
-    transaction.write(_INSERT.bound(transaction, rows))
+    )
+    _record(transaction, ChangeKind.USAGE, rows)
+
+
+def record_vocabulary_change(transaction: Transaction, kind: ChangeKind) -> None:
+    """Record that names of resource classes or traits were added, removed or changed."""
+    _record(transaction, kind, [{}])
+
+
+def _record(
+    transaction: Transaction, kind: ChangeKind, rows: Iterable[Mapping[str, object]]
+) -> None:
+    common = {"created_at": transaction.now, "kind": kind.value}
+    transaction.write(_INSERT.bound(transaction, [{**common, **row} for row in rows]))
 
 
 def usages_text(usages: Mapping[int, int]) -> str | None:
@@ -90,9 +93,3 @@ def parse_usages(text: str) -> dict[int, int] | None:
         return None
     pairs = [pair.split(":") for pair in text.split(",")]
     return {int(class_id): int(used) for class_id, used in pairs}
-
-
-def record_vocabulary_change(transaction: Transaction, kind: ChangeKind) -> None:
-    """Record that names of resource classes or traits were added, removed or changed."""
-    rows = [{"created_at": transaction.now, "kind": kind.value}]
-    transaction.write(_INSERT.bound(transaction, rows))

@@ -8,30 +8,15 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
-from typing import Protocol
 
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from roost.store.connections.errors import DatabaseUnusable
-from roost.store.migrations.placement import (
-    consumer_types_422ece571366,
-    drop_indexes_a082b8bb98d0,
-    initial_b4ed3a175331,
-    require_consumers_b5c396305c25,
-    require_roots_611cd6dffd7b,
-)
-from roost.store.migrations.roost import journal_0001, usages_0002
-from roost.store.migrations.steps import Steps
-
-
-class Revision(Protocol):
-    """A module that brings the tables from the revision before it to its own."""
-
-    revision: str
-
-    def upgrade(self, steps: Steps) -> None:
-        """Change the tables. It may run again after it failed halfway."""
+from roost.store.meta import read_meta, set_meta
+from roost.store.migrations import placement, roost
+from roost.store.migrations.steps import Revision
+from roost.store.tables import roost_meta
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +25,21 @@ class History:
 
     name: str
     version_table: str
-    modules: tuple[Revision, ...]
+    revisions: tuple[Revision, ...]
 
     @property
-    def revisions(self) -> tuple[str, ...]:
+    def ids(self) -> tuple[str, ...]:
         """The ids of all revisions, oldest first."""
-        return tuple(module.revision for module in self.modules)
+        return tuple(revision.id for revision in self.revisions)
 
     @property
     def head(self) -> str:
         """The newest revision."""
-        return self.modules[-1].revision
+        return self.revisions[-1].id
 
     def knows(self, revision: str | None) -> bool:
         """Whether it is a revision of this history; `None` is the state before the first."""
-        return revision is None or revision in self.revisions
+        return revision is None or revision in self.ids
 
     def newest(self, recorded: Collection[str]) -> str | None:
         """The revision of a database that records these.
@@ -66,18 +51,18 @@ class History:
         unknown = sorted(revision for revision in recorded if not self.knows(revision))
         if unknown:
             return unknown[0]
-        return max(recorded, key=self.revisions.index, default=None)
+        return max(recorded, key=self.ids.index, default=None)
 
     def missing(self, revision: str | None) -> tuple[Revision, ...]:
         """What a database at this revision has still to run, oldest first."""
         if revision is None:
-            return self.modules
+            return self.revisions
         if not self.knows(revision):
             raise DatabaseUnusable(
                 f"The schema {self.name} is at revision {revision}, which this version of Roost "
                 "does not know: a newer version has migrated the database. Use that version."
             )
-        return self.modules[self.revisions.index(revision) + 1 :]
+        return self.revisions[self.ids.index(revision) + 1 :]
 
     def create_version_table(self, connection: Connection) -> None:
         """Create the version table unless it exists."""
@@ -111,17 +96,17 @@ def _version_table(name: str) -> sa.Table:
 PLACEMENT = History(
     name="placement",
     version_table="alembic_version",
-    modules=(
-        initial_b4ed3a175331,
-        require_roots_611cd6dffd7b,
-        require_consumers_b5c396305c25,
-        consumer_types_422ece571366,
-        drop_indexes_a082b8bb98d0,
+    revisions=(
+        placement.TABLES,
+        placement.ROOTS,
+        placement.CONSUMERS,
+        placement.TYPES,
+        placement.DUPLICATE_INDEXES,
     ),
 )
 
 ROOST = History(
-    name="roost", version_table="roost_schema_version", modules=(journal_0001, usages_0002)
+    name="roost", version_table="roost_schema_version", revisions=(roost.JOURNAL, roost.USAGES)
 )
 
 # A version whose newest revision is this one, or a later one, may serve on the tables of ROOST's
@@ -130,3 +115,25 @@ ROOST = History(
 ROOST_COMPATIBLE_SINCE = "roost_0001"
 
 HISTORIES = (PLACEMENT, ROOST)
+
+# A row of `roost_meta` tells older versions whether they may serve on the tables. During a rolling
+# upgrade the new version migrates while the old version serves. The old version does not know the
+# new revision. This row says whether the old version may serve on, and start again.
+COMPATIBLE_SINCE = "compatible_since"
+
+
+def record_compatibility(connection: Connection) -> None:
+    """Record the oldest revision whose version may serve on the tables as they are now."""
+    # Only together with the revision it was written for: the row says nothing about any other.
+    value = f"{ROOST.head} {ROOST_COMPATIBLE_SINCE}"
+    if read_meta(connection, COMPATIBLE_SINCE) != value:
+        set_meta(connection, COMPATIBLE_SINCE, value)
+
+
+def lets_this_version_serve(
+    connection: Connection, revision: str | None, tables: Collection[str]
+) -> bool:
+    """Whether the newer version that wrote this revision lets this version serve on it."""
+    found = read_meta(connection, COMPATIBLE_SINCE) if roost_meta.name in tables else None
+    written_for, _, since = (found or "").partition(" ")
+    return written_for == revision and since in ROOST.ids

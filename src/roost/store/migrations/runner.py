@@ -16,11 +16,10 @@ from roost.store.connections.sessions import Session
 from roost.store.connections.watchdog import wait_for_ever
 from roost.store.database import Database
 from roost.store.dialect import dialect_of
-from roost.store.migrations.compatibility import record_compatibility
-from roost.store.migrations.histories import HISTORIES, History
-from roost.store.migrations.placement import drop_indexes_a082b8bb98d0
+from roost.store.meta import ensure_identity
+from roost.store.migrations.histories import HISTORIES, History, record_compatibility
+from roost.store.migrations.placement import drop_duplicate_indexes
 from roost.store.migrations.steps import Steps
-from roost.store.rows.identity import ensure_identity
 
 LOG = logging.getLogger(__name__)
 
@@ -33,7 +32,7 @@ def upgrade_database(database: Database) -> None:
     Where a database can undo changes of tables, all of it happens or nothing.
     """
     if database.dialect.undoes_table_changes:
-        database.write(_upgrade_in_transaction)
+        database.write_at_once(_upgrade_in_transaction)
     else:
         _upgrade_by_steps(database)
 
@@ -45,14 +44,14 @@ def upgrade_history(connection: Connection, history: History, target: str | None
     revision = history.newest(recorded)
     if revision is not None and len(recorded) > 1:
         history.record(connection, revision)
-    for module in history.missing(revision):
-        module.upgrade(_steps(connection))
-        history.record(connection, module.revision)
+    for missing in history.missing(revision):
+        missing.upgrade(_steps(connection))
+        history.record(connection, missing.id)
         if not dialect_of(connection).undoes_table_changes:
             # The server has already committed the changes to tables.
             connection.commit()
-        LOG.info("Schema %s is at revision %s", history.name, module.revision)
-        if module.revision == target:
+        LOG.info("Schema %s is at revision %s", history.name, missing.id)
+        if missing.id == target:
             return
 
 
@@ -82,7 +81,7 @@ def _upgrade_by_steps(database: Database) -> None:
                 if not locked:
                     # This process may have created the indexes of the first revision after another
                     # process had dropped them in the last.
-                    drop_indexes_a082b8bb98d0.upgrade(_steps(connection))
+                    drop_duplicate_indexes(_steps(connection))
                 record_compatibility(connection)
                 ensure_identity(connection)
                 connection.commit()

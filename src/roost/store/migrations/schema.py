@@ -15,10 +15,15 @@ from roost.store.connections.driver_errors import advice, known_advice, reason, 
 from roost.store.connections.errors import SYNC_COMMAND, DatabaseUnusable, WriteRefused
 from roost.store.connections.watchdog import opening_watched
 from roost.store.database import Database
-from roost.store.migrations.compatibility import lets_this_version_serve
-from roost.store.migrations.histories import HISTORIES, PLACEMENT, ROOST, History
+from roost.store.meta import stored_mark
+from roost.store.migrations.histories import (
+    HISTORIES,
+    PLACEMENT,
+    ROOST,
+    History,
+    lets_this_version_serve,
+)
 from roost.store.tables import metadata
-from roost.store.transfer.progress_mark import stored_mark
 
 LOG = logging.getLogger(__name__)
 
@@ -80,9 +85,9 @@ def planned_steps(status: SchemaStatus) -> list[str]:
     """The revisions that a database misses, each with a sentence about what it does."""
     recorded = (status.placement_revision, status.roost_revision)
     return [
-        f"{module.revision}: {(module.upgrade.__doc__ or '').splitlines()[0]}"
+        f"{missing.id}: {(missing.upgrade.__doc__ or '').splitlines()[0]}"
         for history, revision in zip(HISTORIES, recorded, strict=True)
-        for module in history.missing(revision)
+        for missing in history.missing(revision)
     ]
 
 

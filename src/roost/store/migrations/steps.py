@@ -6,6 +6,8 @@ of it behind, and the next process begins the same revision again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -24,6 +26,17 @@ def stamps() -> tuple[sa.Column[object], sa.Column[object]]:
 def key() -> sa.Column[int]:
     """The column `id` of most tables."""
     return sa.Column("id", sa.Integer, primary_key=True, nullable=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """What brings the tables from the revision before it to its own.
+
+    `upgrade` may run again after it failed halfway. Its docstring tells an operator what it does.
+    """
+
+    id: str
+    upgrade: Callable[[Steps], None]
 
 
 class Steps:

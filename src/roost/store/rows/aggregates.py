@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 from sqlalchemy import (
     Connection,
@@ -48,9 +49,7 @@ _NOT_CANONICAL = or_(
     placement_aggregates.c.uuid.not_like(literal_column("'________-____-____-____-____________'")),
     placement_aggregates.c.uuid != func.lower(placement_aggregates.c.uuid),
 )
-_BY_UUIDS = Statement(
-    lambda uuids: _ROWS.where(placement_aggregates.c.uuid.in_(uuids)), lists=["uuids"]
-)
+_BY_UUIDS = Statement.among(placement_aggregates.c.uuid, _ROWS)
 # The rows with these uuids, and all rows whose uuid is not canonical, by one statement.
 _BY_UUIDS_OR_NOT_CANONICAL = Statement(
     lambda uuids: union_all(
@@ -65,12 +64,11 @@ _PRESENT = Statement(
 )
 _INSERT = InsertRows(placement_aggregates)
 _JOIN = InsertRows(resource_provider_aggregates)
-_LEAVE = Statement(
-    lambda ids: delete(resource_provider_aggregates).where(
-        resource_provider_aggregates.c.resource_provider_id == bindparam("provider_id"),
-        resource_provider_aggregates.c.aggregate_id.in_(ids),
+_LEAVE = Statement.among(
+    resource_provider_aggregates.c.aggregate_id,
+    delete(resource_provider_aggregates).where(
+        resource_provider_aggregates.c.resource_provider_id == bindparam("provider_id")
     ),
-    lists=["ids"],
 )
 
 
@@ -94,8 +92,7 @@ def aggregate_ids(connection: Connection, uuids: Iterable[str]) -> dict[str, lis
         return {}
     first, *further = chunks(wanted)
     stored = dict(map(tuple, _BY_UUIDS_OR_NOT_CANONICAL.run(connection, {"uuids": first})))
-    for chunk in further:
-        stored |= dict(map(tuple, _BY_UUIDS.run(connection, {"uuids": chunk})))
+    stored |= dict(map(tuple, _BY_UUIDS.rows(connection, chain(*further))))
     found: dict[str, list[int]] = {}
     for id_, uuid in stored.items():
         canonical = canonical_uuid(uuid) if is_uuid(uuid) else uuid

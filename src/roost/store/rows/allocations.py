@@ -23,31 +23,28 @@ from roost.store.tables import (
     users,
 )
 
-_BY_CONSUMER = Query(
-    lambda uuids: (
-        select(
-            resource_providers.c.uuid.label("provider_uuid"),
-            resource_providers.c.generation.label("provider_generation"),
-            resource_classes.c.name.label("resource_class"),
-            allocations.c.used,
-            projects.c.external_id.label("project"),
-            users.c.external_id.label("user"),
-            consumers.c.generation,
-            consumer_types.c.name.label("consumer_type"),
-            func.coalesce(allocations.c.updated_at, allocations.c.created_at).label("modified_at"),
-        )
-        .select_from(
-            allocations.join(consumers, consumers.c.uuid == allocations.c.consumer_id)
-            .join(resource_providers, resource_providers.c.id == allocations.c.resource_provider_id)
-            .join(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
-            .join(projects, projects.c.id == consumers.c.project_id)
-            .join(users, users.c.id == consumers.c.user_id)
-            .outerjoin(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
-        )
-        .where(allocations.c.consumer_id.in_(uuids))
-        .order_by(resource_providers.c.id, allocations.c.resource_class_id)
-    ),
-    lists=["uuids"],
+_BY_CONSUMER = Query.among(
+    allocations.c.consumer_id,
+    select(
+        resource_providers.c.uuid.label("provider_uuid"),
+        resource_providers.c.generation.label("provider_generation"),
+        resource_classes.c.name.label("resource_class"),
+        allocations.c.used,
+        projects.c.external_id.label("project"),
+        users.c.external_id.label("user"),
+        consumers.c.generation,
+        consumer_types.c.name.label("consumer_type"),
+        func.coalesce(allocations.c.updated_at, allocations.c.created_at).label("modified_at"),
+    )
+    .select_from(
+        allocations.join(consumers, consumers.c.uuid == allocations.c.consumer_id)
+        .join(resource_providers, resource_providers.c.id == allocations.c.resource_provider_id)
+        .join(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
+        .join(projects, projects.c.id == consumers.c.project_id)
+        .join(users, users.c.id == consumers.c.user_id)
+        .outerjoin(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
+    )
+    .order_by(resource_providers.c.id, allocations.c.resource_class_id),
 )
 _BY_PROVIDER = (
     select(
@@ -74,20 +71,14 @@ _CONSUMERS_IN_RANGE = (
 )
 # With a join, MariaDB would read all allocations of a class for each page. Without the sum, SQLite
 # would read all allocations of the provider for each page.
-_PROVIDER_PAGE = Statement(
-    lambda uuids: select(
-        allocations.c.consumer_id, allocations.c.resource_class_id, allocations.c.used
-    ).where(
-        allocations.c.consumer_id.in_(uuids),
-        allocations.c.resource_provider_id + literal_column("0") == bindparam("provider_id"),
+_PROVIDER_PAGE = Statement.among(
+    allocations.c.consumer_id,
+    select(allocations.c.consumer_id, allocations.c.resource_class_id, allocations.c.used).where(
+        allocations.c.resource_provider_id + literal_column("0") == bindparam("provider_id")
     ),
-    lists=["uuids"],
 )
-_CLASS_NAMES = Statement(
-    lambda ids: select(resource_classes.c.id, resource_classes.c.name).where(
-        resource_classes.c.id.in_(ids)
-    ),
-    lists=["ids"],
+_CLASS_NAMES = Statement.among(
+    resource_classes.c.id, select(resource_classes.c.id, resource_classes.c.name)
 )
 
 

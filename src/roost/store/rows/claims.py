@@ -14,7 +14,6 @@ from sqlalchemy import (
     CompoundSelect,
     bindparam,
     delete,
-    func,
     literal_column,
     select,
     union_all,
@@ -24,6 +23,7 @@ from sqlalchemy import (
 from roost.model.identifiers import uuid_spellings
 from roost.model.inventory import Inventory
 from roost.store.connections.errors import Retry
+from roost.store.rows.inventories import AMOUNT_COLUMNS, USED
 from roost.store.rows.providers import lock_providers, locked_providers, provider_locks
 from roost.store.statements import (
     CHUNK_LENGTH,
@@ -83,52 +83,36 @@ _LOCK_CONSUMERS = (
     .order_by(consumers.c.id)
     .with_for_update()
 )
-_LOCK_CONSUMERS_BY_UUIDS = Statement(
-    lambda uuids: _LOCK_CONSUMERS.where(consumers.c.uuid.in_(uuids)), lists=["uuids"]
-)
-_LOCK_CONSUMERS_BY_IDS = Statement(
-    lambda ids: _LOCK_CONSUMERS.where(consumers.c.id.in_(ids)), lists=["ids"]
-)
-_CONSUMER_IDS = Statement(
-    lambda uuids: select(consumers.c.id).where(consumers.c.uuid.in_(uuids)), lists=["uuids"]
-)
+_LOCK_CONSUMERS_BY_UUIDS = Statement.among(consumers.c.uuid, _LOCK_CONSUMERS)
+_LOCK_CONSUMERS_BY_IDS = Statement.among(consumers.c.id, _LOCK_CONSUMERS)
+_CONSUMER_IDS = Statement.among(consumers.c.uuid, select(consumers.c.id))
 _INSERT_CONSUMERS = InsertRows(consumers)
-_INCREMENT_CONSUMERS = Statement(
-    lambda ids: (
-        update(consumers)
-        .where(consumers.c.id.in_(ids))
-        .values(generation=consumers.c.generation + bindparam("one"), updated_at=bindparam("now"))
+_INCREMENT_CONSUMERS = Statement.among(
+    consumers.c.id,
+    update(consumers).values(
+        generation=consumers.c.generation + bindparam("one"), updated_at=bindparam("now")
     ),
-    lists=["ids"],
 )
 _REASSIGN_CONSUMERS = UpdateRows(consumers, ["project_id", "user_id", "consumer_type_id"])
-_DELETE_CONSUMERS = Statement(
-    lambda ids: delete(consumers).where(consumers.c.id.in_(ids)), lists=["ids"]
-)
+_DELETE_CONSUMERS = Statement.among(consumers.c.id, delete(consumers))
 
-_ALLOCATIONS = Statement(
-    lambda uuids: (
-        select(
-            allocations.c.resource_provider_id,
-            resource_providers.c.uuid,
-            allocations.c.consumer_id,
-            allocations.c.resource_class_id,
-            resource_classes.c.name,
-            allocations.c.used,
-        )
-        .select_from(
-            allocations.outerjoin(
-                resource_providers, resource_providers.c.id == allocations.c.resource_provider_id
-            ).outerjoin(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
-        )
-        .where(allocations.c.consumer_id.in_(uuids))
+_ALLOCATIONS = Statement.among(
+    allocations.c.consumer_id,
+    select(
+        allocations.c.resource_provider_id,
+        resource_providers.c.uuid,
+        allocations.c.consumer_id,
+        allocations.c.resource_class_id,
+        resource_classes.c.name,
+        allocations.c.used,
+    ).select_from(
+        allocations.outerjoin(
+            resource_providers, resource_providers.c.id == allocations.c.resource_provider_id
+        ).outerjoin(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
     ),
-    lists=["uuids"],
 )
 _INSERT_ALLOCATIONS = InsertRows(allocations)
-_DELETE_ALLOCATIONS = Statement(
-    lambda uuids: delete(allocations).where(allocations.c.consumer_id.in_(uuids)), lists=["uuids"]
-)
+_DELETE_ALLOCATIONS = Statement.among(allocations.c.consumer_id, delete(allocations))
 
 # By uuid and name, so that a claim need not look up ids before.
 _INVENTORIES = Statement(
@@ -137,18 +121,8 @@ _INVENTORIES = Statement(
             inventories.c.resource_provider_id,
             inventories.c.resource_class_id,
             resource_classes.c.name,
-            inventories.c.total,
-            inventories.c.reserved,
-            inventories.c.min_unit,
-            inventories.c.max_unit,
-            inventories.c.step_size,
-            inventories.c.allocation_ratio,
-            select(func.coalesce(func.sum(allocations.c.used), literal_column("0")))
-            .where(
-                allocations.c.resource_provider_id == inventories.c.resource_provider_id,
-                allocations.c.resource_class_id == inventories.c.resource_class_id,
-            )
-            .scalar_subquery(),
+            *AMOUNT_COLUMNS,
+            USED,
         )
         .select_from(
             inventories.join(

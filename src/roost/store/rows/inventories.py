@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from sqlalchemy import Connection, bindparam, delete, func, literal_column, select
 
@@ -20,6 +20,19 @@ from roost.store.tables import (
 )
 from roost.store.transaction import Transaction
 
+# The columns of an inventory, which are the fields of `Inventory`.
+AMOUNTS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
+AMOUNT_COLUMNS = [inventories.c[name] for name in AMOUNTS]
+# The sum of the allocations of all consumers from an inventory.
+USED = (
+    select(func.coalesce(func.sum(allocations.c.used), literal_column("0")))
+    .where(
+        allocations.c.resource_provider_id == inventories.c.resource_provider_id,
+        allocations.c.resource_class_id == inventories.c.resource_class_id,
+    )
+    .scalar_subquery()
+)
+
 # A provider without inventories has one row, whose inventory is null.
 _WITH_CLASSES = VISIBLE_PROVIDERS.outerjoin(
     inventories, inventories.c.resource_provider_id == resource_providers.c.id
@@ -32,46 +45,21 @@ _BY_UUID = (
 )
 _INVENTORIES = Query(
     _BY_UUID.add_columns(
-        inventories.c.total,
-        inventories.c.reserved,
-        inventories.c.min_unit,
-        inventories.c.max_unit,
-        inventories.c.step_size,
-        inventories.c.allocation_ratio,
-        func.coalesce(inventories.c.updated_at, inventories.c.created_at),
+        *AMOUNT_COLUMNS, func.coalesce(inventories.c.updated_at, inventories.c.created_at)
     )
 )
-_USAGES = Query(
-    _BY_UUID.add_columns(
-        select(func.coalesce(func.sum(allocations.c.used), literal_column("0")))
-        .where(
-            allocations.c.resource_provider_id == inventories.c.resource_provider_id,
-            allocations.c.resource_class_id == inventories.c.resource_class_id,
-        )
-        .scalar_subquery()
-    )
+_USAGES = Query(_BY_UUID.add_columns(USED))
+_PRESENT = Statement.among(
+    inventories.c.resource_provider_id,
+    select(inventories.c.resource_provider_id, inventories.c.resource_class_id, inventories.c.id),
 )
-_PRESENT = Statement(
-    lambda provider_ids: select(
-        inventories.c.resource_provider_id, inventories.c.resource_class_id, inventories.c.id
-    ).where(inventories.c.resource_provider_id.in_(provider_ids)),
-    lists=["provider_ids"],
-)
-_ALLOCATED = Statement(
-    lambda provider_ids: (
-        select(allocations.c.resource_provider_id, allocations.c.resource_class_id)
-        .distinct()
-        .where(allocations.c.resource_provider_id.in_(provider_ids))
-    ),
-    lists=["provider_ids"],
+_ALLOCATED = Statement.among(
+    allocations.c.resource_provider_id,
+    select(allocations.c.resource_provider_id, allocations.c.resource_class_id).distinct(),
 )
 _INSERT = InsertRows(inventories)
-_UPDATE = UpdateRows(
-    inventories,
-    ["total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio"],
-    common=["updated_at"],
-)
-_DELETE = Statement(lambda ids: delete(inventories).where(inventories.c.id.in_(ids)), lists=["ids"])
+_UPDATE = UpdateRows(inventories, AMOUNTS, common=["updated_at"])
+_DELETE = Statement.among(inventories.c.id, delete(inventories))
 
 # Provider's id and resource class's id.
 InventoryKey: TypeAlias = tuple[int, int]
@@ -131,7 +119,7 @@ def change_inventories(
     now = transaction.now
     changed, new = [], []
     for key, inventory in (wanted or {}).items():
-        values = _values(inventory)
+        values = {name: getattr(inventory, name) for name in AMOUNTS}
         if key in present:
             changed.append({"id": present[key], **values})
         else:
@@ -145,14 +133,3 @@ def change_inventories(
         ]
     )
     record_changes(transaction, ChangeKind.INVENTORIES, providers)
-
-
-def _values(inventory: Inventory) -> dict[str, Any]:
-    return {
-        "total": inventory.total,
-        "reserved": inventory.reserved,
-        "min_unit": inventory.min_unit,
-        "max_unit": inventory.max_unit,
-        "step_size": inventory.step_size,
-        "allocation_ratio": inventory.allocation_ratio,
-    }

@@ -30,14 +30,9 @@ _CONDITIONS: dict[str, ColumnElement[bool]] = {
 _IN_RANGE = (_columns.id > bindparam("after_id"), _columns.id <= bindparam("up_to_id"))
 _MODIFIED_AT = func.max(func.coalesce(_columns.updated_at, _columns.created_at))
 
-_BY_IDS = Query(
-    lambda ids: PROVIDERS.where(_columns.id.in_(ids)).order_by(_columns.id), lists=["ids"]
-)
-_NEWEST = Query(
-    lambda ids: select(_MODIFIED_AT).where(
-        _columns.id.in_(ids), _columns.root_provider_id.is_not(None)
-    ),
-    lists=["ids"],
+_BY_IDS = Query.among(_columns.id, PROVIDERS.order_by(_columns.id))
+_NEWEST = Query.among(
+    _columns.id, select(_MODIFIED_AT).where(_columns.root_provider_id.is_not(None))
 )
 
 

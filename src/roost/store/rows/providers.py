@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, bindparam, delete, func, select, update
+from sqlalchemy import Connection, Select, bindparam, delete, func, literal_column, select, update
 
 from roost.model.providers import Provider
 from roost.store.connections.errors import Retry
@@ -21,102 +21,85 @@ from roost.store.tables import (
 )
 from roost.store.transaction import Transaction
 
+_columns = resource_providers.c
+
+# How many providers an audit reads at once.
+_NAMED_AT_ONCE = 4096
+
 _root = resource_providers.alias("root")
 _parent = resource_providers.alias("parent")
 
 # A provider without root is invisible in every answer, as in the reference: hence the inner join.
-VISIBLE_PROVIDERS = resource_providers.join(
-    _root, _root.c.id == resource_providers.c.root_provider_id
-)
+VISIBLE_PROVIDERS = resource_providers.join(_root, _root.c.id == _columns.root_provider_id)
 PROVIDERS: Select[Any] = select(
-    resource_providers.c.id,
-    resource_providers.c.uuid,
-    resource_providers.c.name,
-    resource_providers.c.generation,
-    resource_providers.c.parent_provider_id,
+    _columns.id,
+    _columns.uuid,
+    _columns.name,
+    _columns.generation,
+    _columns.parent_provider_id,
     _parent.c.uuid.label("parent_uuid"),
-    resource_providers.c.root_provider_id,
+    _columns.root_provider_id,
     _root.c.uuid.label("root_uuid"),
-    func.coalesce(resource_providers.c.updated_at, resource_providers.c.created_at),
-).select_from(
-    VISIBLE_PROVIDERS.outerjoin(_parent, _parent.c.id == resource_providers.c.parent_provider_id)
-)
+    func.coalesce(_columns.updated_at, _columns.created_at),
+).select_from(VISIBLE_PROVIDERS.outerjoin(_parent, _parent.c.id == _columns.parent_provider_id))
 
-_BY_UUID = Query(PROVIDERS.where(resource_providers.c.uuid == bindparam("uuid")))
-_BY_ID = Query(PROVIDERS.where(resource_providers.c.id == bindparam("id")))
-_BY_NAME = Query(PROVIDERS.where(resource_providers.c.name == bindparam("name")))
-_NAMES = Query(
-    lambda uuids: select(resource_providers.c.uuid, resource_providers.c.name).where(
-        resource_providers.c.uuid.in_(uuids)
-    ),
-    lists=["uuids"],
+_BY_UUID = Query(PROVIDERS.where(_columns.uuid == bindparam("uuid")))
+_BY_ID = Query(PROVIDERS.where(_columns.id == bindparam("id")))
+_BY_IDS = Query.among(_columns.id, PROVIDERS)
+_BY_NAME = Query(PROVIDERS.where(_columns.name == bindparam("name")))
+_NAMES = Query.among(_columns.uuid, select(_columns.uuid, _columns.name))
+
+_NAMED = Query(
+    select(
+        resource_providers.c.id,
+        resource_providers.c.uuid,
+        resource_providers.c.name,
+        resource_providers.c.root_provider_id,
+        resource_providers.c.parent_provider_id,
+    )
+    .where(
+        resource_providers.c.id > bindparam("after"),
+        resource_providers.c.root_provider_id.is_not(None),
+    )
+    .order_by(resource_providers.c.id)
+    .limit(literal_column(str(_NAMED_AT_ONCE)))
+    # SQLite's form of a limit has an offset, which would be a parameter.
+    .offset(literal_column("0"))
 )
 
 # NO KEY UPDATE on PostgreSQL: rows that refer to the provider (children, traits) may still come.
-_LOCK = (
-    select(resource_providers.c.id, resource_providers.c.uuid, resource_providers.c.generation)
-    .order_by(resource_providers.c.id)
-    .with_for_update(key_share=True)
+_GENERATION = select(_columns.id, _columns.uuid, _columns.generation)
+_LOCK = _GENERATION.order_by(_columns.id).with_for_update(key_share=True)
+_LOCK_BY_UUIDS = Statement.among(_columns.uuid, _LOCK)
+_LOCK_BY_IDS = Statement.among(_columns.id, _LOCK)
+_GENERATIONS = Statement.among(
+    _columns.uuid, _GENERATION.where(_columns.root_provider_id.is_not(None))
 )
-_LOCK_BY_UUIDS = Statement(
-    lambda uuids: _LOCK.where(resource_providers.c.uuid.in_(uuids)), lists=["uuids"]
-)
-_LOCK_BY_IDS = Statement(lambda ids: _LOCK.where(resource_providers.c.id.in_(ids)), lists=["ids"])
-_GENERATIONS = Statement(
-    lambda uuids: select(
-        resource_providers.c.id, resource_providers.c.uuid, resource_providers.c.generation
-    ).where(
-        resource_providers.c.uuid.in_(uuids), resource_providers.c.root_provider_id.is_not(None)
-    ),
-    lists=["uuids"],
-)
-_IDS = Statement(
-    lambda uuids: select(resource_providers.c.id).where(resource_providers.c.uuid.in_(uuids)),
-    lists=["uuids"],
-)
-_UUIDS = Statement(
-    lambda ids: select(resource_providers.c.id, resource_providers.c.uuid).where(
-        resource_providers.c.id.in_(ids)
-    ),
-    lists=["ids"],
-)
-_CHILDREN = Statement(
-    lambda ids: (
-        select(resource_providers.c.id)
-        .where(resource_providers.c.parent_provider_id.in_(ids))
-        .order_by(resource_providers.c.id)
-    ),
-    lists=["ids"],
-)
+_IDS = Statement.among(_columns.uuid, select(_columns.id))
+_UUIDS = Statement.among(_columns.id, select(_columns.id, _columns.uuid))
+_CHILDREN = Statement.among(_columns.parent_provider_id, select(_columns.id).order_by(_columns.id))
 
 
 def _update(**values: Any) -> Statement:
     """Sets columns of providers by their ids."""
-    return Statement(
-        lambda ids: (
-            update(resource_providers).where(resource_providers.c.id.in_(ids)).values(**values)
-        ),
-        lists=["ids"],
-    )
+    return Statement.among(_columns.id, update(resource_providers).values(**values))
 
 
-_INCREMENT = _update(
-    generation=resource_providers.c.generation + bindparam("by"), updated_at=bindparam("now")
-)
+_INCREMENT = _update(generation=_columns.generation + bindparam("by"), updated_at=bindparam("now"))
 _MOVE = _update(root_provider_id=bindparam("root_id"), updated_at=bindparam("now"))
 _RENAME = _update(name=bindparam("name"), updated_at=bindparam("now"))
+_SET_UUID = _update(
+    uuid=bindparam("uuid"),
+    generation=resource_providers.c.generation + literal_column("1"),
+    updated_at=bindparam("now"),
+)
 _SET_PARENT = _update(parent_provider_id=bindparam("parent_id"))
 _SET_ROOT = _update(root_provider_id=bindparam("root_id"))
 _DELETE_PARTS = [
-    Statement(
-        lambda ids, table=table: delete(table).where(table.c.resource_provider_id.in_(ids)),
-        lists=["ids"],
-    )
+    Statement.among(table.c.resource_provider_id, delete(table))
     for table in (inventories, resource_provider_traits, resource_provider_aggregates)
 ]
-_DELETE = Statement(
-    lambda ids: delete(resource_providers).where(resource_providers.c.id.in_(ids)), lists=["ids"]
-)
+_DELETE = Statement.among(_columns.id, delete(resource_providers))
 
 
 class SeenProvider(NamedTuple):
@@ -149,9 +132,33 @@ def find_provider_by_name(connection: Connection, name: str) -> Provider | None:
     return None if row is None else provider_of(row)
 
 
+def find_by_ids(connection: Connection, ids: Iterable[int]) -> list[Provider]:
+    """Those of the providers that exist, in the order of their ids."""
+    return [provider_of(row) for row in sorted(_BY_IDS.fetch_members(connection, ids))]
+
+
 def find_names(connection: Connection, uuids: Iterable[str]) -> dict[str, str]:
     """The names of those of the providers that exist, by uuid."""
     return dict(_NAMES.fetch_members(connection, uuids))
+
+
+class NamedProvider(NamedTuple):
+    """A provider with its name and its place in the tree."""
+
+    id: int
+    uuid: str
+    name: str
+    root_id: int
+    parent_id: int | None
+
+
+def named_pages(connection: Connection) -> Iterator[list[NamedProvider]]:
+    """All providers, page by page, in the order of their ids."""
+    after = 0
+    while rows := _NAMED.fetch(connection, {"after": after}):
+        found = [NamedProvider._make(row) for row in rows]
+        after = found[-1].id
+        yield found
 
 
 def any_exists(connection: Connection) -> bool:
@@ -167,13 +174,13 @@ def is_taken(
     other_than: Provider | None = None,
 ) -> bool:
     """Whether a row has this name or uuid. Invisible rows, which have no root, count."""
-    query = select(resource_providers.c.id)
+    query = select(_columns.id)
     if name is not None:
-        query = query.where(resource_providers.c.name == name)
+        query = query.where(_columns.name == name)
     if uuid is not None:
-        query = query.where(resource_providers.c.uuid == uuid)
+        query = query.where(_columns.uuid == uuid)
     if other_than is not None:
-        query = query.where(resource_providers.c.id != other_than.id)
+        query = query.where(_columns.id != other_than.id)
     return connection.execute(query.limit(1)).first() is not None
 
 
@@ -267,6 +274,13 @@ def rename_provider(transaction: Transaction, provider: Provider, name: str) -> 
     record_changes(transaction, ChangeKind.PROVIDER, [(provider.id, provider.uuid)])
 
 
+def set_uuid(transaction: Transaction, provider: Provider, uuid: str) -> None:
+    """Give the locked provider another uuid. The database refuses one that is taken."""
+    values = {"uuid": uuid, "now": transaction.now}
+    transaction.write(_SET_UUID.bound_chunks(transaction, [provider.id], values))
+    record_changes(transaction, ChangeKind.PROVIDER, [(provider.id, uuid)])
+
+
 def subtree_ids(connection: Connection, provider: Provider) -> list[int]:
     """The ids of the provider and of everything below it, top down. One query a level."""
     found = {provider.id: None}
@@ -287,7 +301,7 @@ def move_provider(
     parent_id, now = None if parent is None else parent.id, transaction.now
     transaction.write(
         [
-            _SET_PARENT.bound(transaction, {"ids": [provider.id], "parent_id": parent_id}),
+            *_SET_PARENT.bound_chunks(transaction, [provider.id], {"parent_id": parent_id}),
             *_MOVE.bound_chunks(transaction, subtree, {"root_id": root_id, "now": now}),
         ]
     )
@@ -295,10 +309,14 @@ def move_provider(
     record_changes(transaction, ChangeKind.PROVIDER, moved)
 
 
+def children_of(connection: Connection, provider: Provider) -> list[Provider]:
+    """The providers directly below the provider."""
+    return find_by_ids(connection, [id_ for (id_,) in _CHILDREN.rows(connection, [provider.id])])
+
+
 def has_children(connection: Connection, provider: Provider) -> bool:
     """Whether anything hangs below the provider."""
-    columns = resource_providers.c
-    query = select(columns.id).where(columns.parent_provider_id == provider.id)
+    query = select(_columns.id).where(_columns.parent_provider_id == provider.id)
     return connection.execute(query.limit(1)).first() is not None
 
 
@@ -311,12 +329,9 @@ def has_allocations(connection: Connection, provider: Provider) -> bool:
 def delete_provider(transaction: Transaction, provider: Provider) -> None:
     """Remove a locked provider that has neither children nor allocations, with all its parts."""
     ids = [provider.id]
-    transaction.write(
-        [
-            *(part.bound(transaction, {"ids": ids}) for part in _DELETE_PARTS),
-            # MySQL refuses to delete a row that refers to itself.
-            _SET_ROOT.bound(transaction, {"ids": ids, "root_id": None}),
-            _DELETE.bound(transaction, {"ids": ids}),
-        ]
-    )
+    for part in _DELETE_PARTS:
+        transaction.write(part.bound_chunks(transaction, ids))
+    # MySQL refuses to delete a row that refers to itself.
+    transaction.write(_SET_ROOT.bound_chunks(transaction, ids, {"root_id": None}))
+    transaction.write(_DELETE.bound_chunks(transaction, ids))
     record_changes(transaction, ChangeKind.PROVIDER, [(provider.id, provider.uuid)])

@@ -37,12 +37,11 @@ _TRAITS = Query(
     .order_by(traits.c.name)
 )
 _ADD = InsertRows(resource_provider_traits)
-_REMOVE = Statement(
-    lambda ids: delete(resource_provider_traits).where(
-        resource_provider_traits.c.resource_provider_id == bindparam("provider_id"),
-        resource_provider_traits.c.trait_id.in_(ids),
+_REMOVE = Statement.among(
+    resource_provider_traits.c.trait_id,
+    delete(resource_provider_traits).where(
+        resource_provider_traits.c.resource_provider_id == bindparam("provider_id")
     ),
-    lists=["ids"],
 )
 
 

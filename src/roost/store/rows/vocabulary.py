@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import os_resource_classes
@@ -36,10 +36,6 @@ def _names(table: Table) -> Select[Any]:
     return select(table.c.id, table.c.name, modified_at).order_by(table.c.id)
 
 
-def _ids(table: Table, names: Sequence[Any]) -> Select[Any]:
-    return select(table.c.id, table.c.name).where(table.c.name.in_(names))
-
-
 # The lowest id of a custom class. The id of a standard class is its position in the library.
 FIRST_CUSTOM_CLASS_ID = 10_000
 
@@ -47,12 +43,12 @@ _CLASSES = _names(resource_classes)
 _CLASS = _CLASSES.where(resource_classes.c.name == bindparam("name"))
 _TRAITS = _names(traits)
 _TRAIT = _TRAITS.where(traits.c.name == bindparam("name"))
-_CLASS_IDS = Statement(lambda names: _ids(resource_classes, names), lists=["names"])
-_HOLD_CLASSES = Statement(
-    lambda names: _ids(resource_classes, names).with_for_update(read=True, key_share=True),
-    lists=["names"],
+_CLASS_ID = select(resource_classes.c.id, resource_classes.c.name)
+_CLASS_IDS = Statement.among(resource_classes.c.name, _CLASS_ID)
+_HOLD_CLASSES = Statement.among(
+    resource_classes.c.name, _CLASS_ID.with_for_update(read=True, key_share=True)
 )
-_TRAIT_IDS = Statement(lambda names: _ids(traits, names), lists=["names"])
+_TRAIT_IDS = Statement.among(traits.c.name, select(traits.c.id, traits.c.name))
 _LOCK_CLASS = Statement(
     select(resource_classes.c.id)
     .where(resource_classes.c.name == bindparam("name"))

@@ -4,52 +4,51 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from roost.client.declaration import Declaration
 from roost.client.drivers.driver import DeclaringDriver
 from roost.client.drivers.libvirt.capabilities import read_cpu, read_nodes, whole_cpu
 from roost.client.drivers.libvirt.node_devices import read_disks, read_pci_functions
-from roost.client.drivers.machine.options import MACHINE_OPTION_HELP, read_options
+from roost.client.drivers.machine.options import MachineOptions
 from roost.client.drivers.machine.tree import declare_machine
 from roost.client.drivers.machine.values import DeviceKind, Machine, MachineUnreadable
-from roost.client.drivers.options import OptionDescription
 from roost.client.errors import NotConfigured
 from roost.model.text import without_user_info
 
 _LOG = logging.getLogger(__name__)
 
 
-class LibvirtDriver(DeclaringDriver):
+# The URI may have a password, so `repr` does not show the fields.
+@dataclass(kw_only=True, repr=False)
+class LibvirtDriver(MachineOptions, DeclaringDriver):
     """Describes the host of a libvirt daemon.
 
     Each report opens a read-only connection of its own. A connection that stays
     open may die, and libvirt notices that only with the next request.
     """
 
-    option_help: ClassVar = {
-        "uri": OptionDescription("Connection URI of libvirt.", "a URI", "qemu:///system"),
-        **MACHINE_OPTION_HELP,
-    }
+    uri: Annotated[str, "Connection URI of libvirt."] = "qemu:///system"
 
-    def __init__(self, **options: object) -> None:
-        self._options = read_options("libvirt", options, own=("uri",))
-        self._uri = str(options.get("uri", "qemu:///system"))
+    def __post_init__(self) -> None:
+        """Read the options, and find the binding."""
+        super().__post_init__()
         self._libvirt = _import_libvirt()
 
     def declare(self, nodename: str) -> Declaration:
         """The host in its present state."""
-        return declare_machine(self._read_machine(), nodename, self._options)
+        return declare_machine(self._read_machine(), nodename, self)
 
     def _read_machine(self) -> Machine:
         try:
-            connection = self._libvirt.openReadOnly(self._uri)
+            connection = self._libvirt.openReadOnly(self.uri)
             try:
                 return self._ask(connection)
             finally:
                 connection.close()
         except self._libvirt.libvirtError as error:
-            uri = without_user_info(self._uri)
+            uri = without_user_info(self.uri)
             raise MachineUnreadable(
                 f"libvirt at {uri} does not answer: {without_user_info(str(error))}. Check that "
                 f"its daemon runs and lets this user read: virsh -r -c {uri} capabilities"
@@ -100,7 +99,7 @@ class LibvirtDriver(DeclaringDriver):
         try:
             expanded: str = connection.baselineCPU([whole_cpu(capabilities)], flags)
         except self._libvirt.libvirtError as error:
-            uri = without_user_info(self._uri)
+            uri = without_user_info(self.uri)
             _LOG.info("libvirt at %s cannot list all CPU features: %s", uri, error)
             return None
         return expanded

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
 
 from roost.client.declaration import Declaration
 from roost.client.drivers.driver import DeclaringDriver
@@ -19,7 +21,7 @@ from roost.client.drivers.linux.nodes import (
     read_only_node,
 )
 from roost.client.drivers.linux.pci import read_fpga_regions, read_pci_functions, read_tpms
-from roost.client.drivers.machine.options import MACHINE_OPTION_HELP, read_options
+from roost.client.drivers.machine.options import MachineOptions
 from roost.client.drivers.machine.tree import declare_machine
 from roost.client.drivers.machine.values import (
     DeviceKind,
@@ -27,44 +29,25 @@ from roost.client.drivers.machine.values import (
     MachineUnreadable,
     UnreadDevices,
 )
-from roost.client.drivers.options import OptionDescription
-from roost.client.errors import NotConfigured
 
 
-class LinuxDriver(DeclaringDriver):
+@dataclass(kw_only=True)
+class LinuxDriver(MachineOptions, DeclaringDriver):
     """Describes this machine as /sys and /proc show it, or a captured machine.
 
     Each report reads the whole machine, because devices and pages come and go.
     """
 
-    option_help: ClassVar = {
-        "root": OptionDescription(
-            "Directory that has the machine's /proc and /sys, or a capture.", "a path", "/"
-        ),
-        "sysfs": OptionDescription(
-            "`absent` for a container that never has /sys.", "required or absent", "required"
-        ),
-        **MACHINE_OPTION_HELP,
-    }
-
-    def __init__(self, **options: object) -> None:
-        self._options = read_options("linux", options, own=("root", "sysfs"))
-        self._root = str(options.get("root", "/"))
-        self._has_sysfs = _read_sysfs(str(options.get("sysfs", "required")))
+    root: Annotated[Path, "Directory with the machine's /proc and /sys, or a capture."] = Path("/")
+    sysfs: Annotated[
+        Literal["required", "absent"], "`absent` for a container that never has /sys."
+    ] = "required"
 
     def declare(self, nodename: str) -> Declaration:
         """The machine in its present state."""
-        files = open_files(self._root)
-        machine = read_machine(files) if self._has_sysfs else read_container(files)
-        return declare_machine(machine, nodename, self._options)
-
-
-def _read_sysfs(value: str) -> bool:
-    if value not in ("required", "absent"):
-        raise NotConfigured(
-            f"Option sysfs={value} of the linux driver: it must be required or absent."
-        )
-    return value == "required"
+        files = open_files(str(self.root))
+        machine = read_container(files) if self.sysfs == "absent" else read_machine(files)
+        return declare_machine(machine, nodename, self)
 
 
 def read_machine(files: Files) -> Machine:

@@ -30,20 +30,24 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from roost.store.dialect import dialect_of
-from roost.store.journal.by_id import IdPosition, JournalAnswer
-from roost.store.journal.epochs import has_triggers
-from roost.store.journal.position import JournalLost, Position, Reading, too_many
-from roost.store.journal.pruning import OldRows
-from roost.store.journal.rows import (
+from roost.store.journal.position import (
     RECENT_MAX,
     SEPARATOR,
+    IdPosition,
+    JournalAnswer,
+    JournalLost,
+    Position,
+    Reading,
     check_recent,
     entries_of,
     fetch_rows,
     recent_ids,
     row_id,
+    too_many,
     without_usages,
 )
+from roost.store.journal.pruning import OldRows
+from roost.store.meta import has_triggers
 
 # One more range costs a database as much as counting about this many rows.
 NEAR = 32

@@ -22,7 +22,7 @@ from roost.store.dialect import BatchRunner, Dialect, run_one_by_one
 from roost.store.journal.triggers import PREFIX, WATCHED, TableEvent, WatchedTable
 from roost.store.statements import BoundStatement
 from roost.store.tables import metadata, resource_classes, roost_changes
-from roost.store.transfer.layout import LAYOUT, TransferTable
+from roost.store.transfer import LAYOUT, TransferTable
 
 if TYPE_CHECKING:
     from roost.store.database import DatabaseOptions

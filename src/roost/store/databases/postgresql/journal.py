@@ -17,32 +17,30 @@ rows which it found most recently are still there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Self
 
 from sqlalchemy import BigInteger, ColumnElement, Connection, func
 
-from roost.store.journal.epochs import has_triggers
 from roost.store.journal.position import (
+    RECENT_MAX,
+    SEPARATOR,
     JournalLost,
     Position,
     Reading,
-    no_epoch,
-    too_many,
-)
-from roost.store.journal.pruning import OldRows
-from roost.store.journal.rows import (
-    RECENT_MAX,
-    SEPARATOR,
     check_recent,
     entries_of,
     fetch_rows,
+    no_epoch,
     recent_ids,
     row_id,
+    too_many,
     without_usages,
 )
+from roost.store.journal.pruning import OldRows
+from roost.store.meta import has_triggers
 from roost.store.tables import roost_changes
 
 _ROW = (
@@ -145,18 +143,21 @@ class PostgresqlPosition(Position):
         rows = fetch_rows(connection, *self.question())
         if self._is_unchanged(rows):
             return (), self
-        return self._read_on(connection, rows) if len(_new(rows)) < _FEW else None
+        new = _new(rows)
+        return self._read_on(connection, rows, new) if len(new) < _FEW else None
 
     def read(self, connection: Connection, rows_max: int) -> Reading:
         """What was committed since, by id, and the position after that."""
         rows = fetch_rows(connection, *self.question())
         if self._is_unchanged(rows):
             return (), self
-        if len(_new(rows)) >= _FEW:
+        new = _new(rows)
+        if len(new) >= _FEW:
             rows = fetch_rows(connection, *self.question(rows_max + 1))
-        if len(_new(rows)) > rows_max:
+            new = _new(rows)
+        if len(new) > rows_max:
             raise too_many(rows_max)
-        return self._read_on(connection, rows)
+        return self._read_on(connection, rows, new)
 
     def question(self, limit: int = _FEW) -> tuple[str, tuple[int, ...]]:
         """The statement that asks for the newest row and for the rows that were not seen.
@@ -179,11 +180,12 @@ class PostgresqlPosition(Position):
     def _is_unchanged(self, rows: Sequence[Any]) -> bool:
         return len(rows) == 1 and tuple(rows[0]) == (self.head, self.newest)
 
-    def _read_on(self, connection: Connection, rows: Sequence[Any]) -> Reading:
+    def _read_on(
+        self, connection: Connection, rows: Sequence[Any], new: Mapping[int, str]
+    ) -> Reading:
         first = next((tuple(row) for row in rows if row[0] is not None), None)
         if first is None or first[1] != self.newest:
             raise JournalLost("the newest change that was read is not there any more")
-        new = _new(rows)
         last = max(new, default=_NO_ID)
         position = self._at(
             first[0],

@@ -1,8 +1,4 @@
-"""SQLite: a file of this machine, with one writer at a time.
-
-So a new row of the journal has a higher id than all rows that a reader has seen. For the same
-reason, a file that lost changes or was restored always lacks the newest row.
-"""
+"""SQLite: a file of this machine, with one writer at a time."""
 
 from __future__ import annotations
 
@@ -11,13 +7,11 @@ import random
 import sqlite3
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy import Column, ColumnElement, Connection, Engine, Insert, Table, event
@@ -34,12 +28,9 @@ from roost.store.databases.sqlite.file import (
     require_file,
     watch_file,
 )
+from roost.store.databases.sqlite.journal import SqliteOldRows, SqlitePosition
 from roost.store.databases.sqlite.write_gate import WriteGate
 from roost.store.dialect import Dialect
-from roost.store.journal.by_id import IdPosition, JournalAnswer
-from roost.store.journal.position import Reading
-from roost.store.journal.pruning import OldRows
-from roost.store.journal.rows import SEPARATOR, entries_of
 from roost.store.journal.triggers import PREFIX, WATCHED_EVENTS, TableEvent, WatchedTable
 
 if TYPE_CHECKING:
@@ -66,53 +57,6 @@ _NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'"
 
 # `sqlite3.SQLITE_DBCONFIG_ENABLE_TRIGGER`, which Python has from 3.12 on.
 _ENABLE_TRIGGER = 1003
-
-# The journal, each row as one text.
-_ROW = (
-    "changes.id || '|' || changes.kind || '|' || ifnull(changes.provider_id, '')"
-    " || '|' || changes.created_at || '|' || ifnull(changes.provider_uuid, '')"
-    " || '|' || ifnull(changes.usages, '')"
-)
-_PRUNED = "ifnull((SELECT value FROM roost_meta WHERE name = 'pruned'), '')"
-_SELECT = (
-    f"SELECT meta.value || '||' || {_PRUNED} || '||' || ifnull({_ROW}, '')"
-    " FROM roost_meta AS meta LEFT JOIN roost_changes AS changes ON changes.id"
-)
-_START = _SELECT + " = (SELECT max(id) FROM roost_changes) WHERE meta.name = 'epoch'"
-_READ = _SELECT + " >= ? WHERE meta.name = 'epoch' LIMIT ?"
-
-
-@dataclass(frozen=True, kw_only=True)
-class SqlitePosition(IdPosition):
-    """The newest row that the reader has seen: all other rows that it has seen are below."""
-
-    @classmethod
-    def start(cls, connection: Connection) -> Self:
-        """The position of a reader that sees what the connection sees now."""
-        return cls.at(JournalAnswer.at_start(connection, _START))
-
-    @property
-    def question(self) -> str:
-        """The statement that asks for the newest row and the rows after it, up to a limit."""
-        return _READ
-
-    @cached_property
-    def unchanged(self) -> str:
-        """The one row of the answer as long as nothing is new."""
-        return SEPARATOR.join((self.epoch, "", self.pruned, "", self.newest or ""))
-
-    def _read_on(self, _connection: Connection, answer: JournalAnswer, _rows_max: int) -> Reading:
-        self.check_pruned(answer.pruned, self.last + 1)
-        rows = self.newer(answer.rows)
-        return entries_of(rows.values()), self.moved(rows, pruned=answer.pruned)
-
-
-class SqliteOldRows(OldRows):
-    """The oldest rows. Pruning is the one writer, so all rows that it sees are committed."""
-
-    def deletable(self, _connection: Connection, rows: Sequence[Any]) -> Sequence[Any]:
-        """All of these rows."""
-        return rows
 
 
 class _Sqlite(Dialect):
@@ -201,13 +145,13 @@ class _Sqlite(Dialect):
 
     def prepare_file(self, database: Database) -> None:
         prepare_file(self.file_of(database.url))
-        if database.gate is not None:
-            database.gate.probe()
+        if database.write_gate is not None:
+            database.write_gate.probe()
 
     def require_file(self, database: Database) -> None:
         require_file(self.file_of(database.url))
 
-    def writers_queue(self, url: URL, seconds_max: float) -> WriteGate:
+    def write_gate(self, url: URL, seconds_max: float) -> WriteGate:
         return WriteGate(f"{url.database}-writer", seconds_max)
 
     def insert_unless_taken(self, table: Table, key: Column[Any]) -> Insert:

@@ -1,1 +1,0 @@
-"""The reference's revisions, with its ids; what each did is in its documentation."""

@@ -1,1 +1,0 @@
-"""The revisions of the tables named `roost_*`."""
