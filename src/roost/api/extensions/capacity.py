@@ -29,7 +29,7 @@ from roost.api.routing import QueryString, RequestParameter, Route, Success, rou
 from roost.api.services import Services
 from roost.search.capacity.capacity import Capacity, Method, RootCapacity
 from roost.search.capacity.limits import Limit
-from roost.service.questions.candidates import capacity_of
+from roost.service.questions.capacity_answers import capacity_of
 from roost.turns import Turn
 
 _OWN = QueryString.of(

@@ -16,7 +16,7 @@ from roost.api.http.responses import Response, json_response
 from roost.api.routing import QueryString, RequestParameter, Route, Success, routes_of
 from roost.api.services import Services
 from roost.model.candidates import CandidateQuery
-from roost.service.questions.candidates import fragmentation_of
+from roost.service.questions.capacity_answers import fragmentation_of
 
 _ASKS_MAX = 20
 

@@ -43,7 +43,8 @@ from roost.search.candidates.ranking import CandidateOrder, Ranking, RankingKind
 from roost.search.candidates.variants import ChosenCandidate, choose_candidate
 from roost.search.forest.forest import Forest
 from roost.service.errors import ErrorCode, naming_place
-from roost.service.questions.candidates import capacity_of, list_candidates
+from roost.service.questions.candidates import list_candidates
+from roost.service.questions.capacity_answers import capacity_of
 from roost.service.questions.explain import Explanation, explain, uuids_in
 from roost.service.questions.whatif import (
     NO_FACTS,

@@ -6,17 +6,18 @@ that they reach, then hold more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
 
+from roost.model.capacity import remaining
 from roost.search.candidates.plan import Plan
 from roost.search.forest.block import Block
 from roost.search.forest.block_building import CAPACITY_MAX
 from roost.search.forest.forest import Forest
-from roost.search.forest.rows import BoolColumn, IndexColumn
+from roost.search.forest.rows import BoolColumn, IndexColumn, IntColumn
 
 # Plenty of a class: more than usual clouds have. What follows from it stays within 64 bits.
 _PLENTY = 2**45
@@ -24,6 +25,8 @@ _PLENTY = 2**45
 # known to limit.
 _FEW_BLOCKS = 2
 _FEW_TREES = 64
+# Trees that are alike get one number by these factors, and others almost never the same one.
+_PRIMES = (1_000_003, 2_147_483_647, 998_244_353)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,7 @@ class LimitSearch:
         self._holding = holding
         self._pooled = pooled
         self._recounts = recounts
+        self._kinds_by_block: dict[int, IntColumn] = {}
         self._amounts: dict[int, int] = {}
         for slot in plan.slots:
             for class_id, amount in plan.requirements[slot.requirement_index].amounts:
@@ -139,28 +143,63 @@ class LimitSearch:
 
     def _limits_few(self, class_ids: Collection[int]) -> bool:
         """Whether plenty of these classes lets more into trees of the first blocks."""
+        tight = (self._tight(trees, class_ids) for trees in self._holding)
+        first = islice((trees for trees in tight if len(trees.tree_numbers)), _FEW_BLOCKS)
         return any(
             self._takes_more(
                 replace(trees, tree_numbers=trees.tree_numbers[:_FEW_TREES]), class_ids
             )
-            for trees in islice(self._tight_trees(class_ids), _FEW_BLOCKS)
+            for trees in first
         )
 
     def _limits_any(self, class_ids: Collection[int]) -> bool:
-        """Whether plenty of these classes lets more into a tree."""
-        return any(self._takes_more(trees, class_ids) for trees in self._tight_trees(class_ids))
-
-    def _tight_trees(self, class_ids: Collection[int]) -> Iterator[HoldingTrees]:
-        """The trees that hold no more as far as one of these classes goes, block by block."""
+        """Whether plenty of these classes lets more into a tree, one of each kind."""
+        seen: set[int] = set()
         for trees in self._holding:
-            tight = np.logical_or.reduce([trees.tight[class_id] for class_id in class_ids])
-            if tight.any():
-                yield replace(trees, tree_numbers=trees.tree_numbers[tight])
+            tight = self._tight(trees, class_ids)
+            kinds, places = np.unique(self._kinds(tight), return_index=True)
+            new = [
+                place
+                for kind, place in zip(kinds.tolist(), places, strict=True)
+                if kind not in seen
+            ]
+            seen.update(kinds.tolist())
+            chosen = replace(tight, tree_numbers=tight.tree_numbers[new])
+            if new and self._takes_more(chosen, class_ids):
+                return True
+        return False
+
+    def _tight(self, trees: HoldingTrees, class_ids: Collection[int]) -> HoldingTrees:
+        """Those of the trees that hold no more as far as one of these classes goes."""
+        tight = np.logical_or.reduce([trees.tight[class_id] for class_id in class_ids])
+        return replace(trees, tree_numbers=trees.tree_numbers[tight])
 
     def _takes_more(self, trees: HoldingTrees, class_ids: Collection[int]) -> bool:
         """Whether these trees hold more with plenty of the classes, counted by themselves."""
         forest = self._with_plenty(class_ids, [(trees.block_number, trees.tree_numbers)])
         return self._recounts.more_in_trees(_only(forest, trees), trees)
+
+    def _kinds(self, trees: HoldingTrees) -> IntColumn:
+        """A number for each tree, which is the same for trees that are alike."""
+        kinds = self._kinds_by_block.get(trees.block_number)
+        if kinds is None:
+            kinds = self._kinds_in(self._forest.blocks[trees.block_number])
+            self._kinds_by_block[trees.block_number] = kinds
+        chosen: IntColumn = kinds[trees.tree_numbers]
+        return chosen
+
+    def _kinds_in(self, block: Block) -> IntColumn:
+        places = np.arange(len(block)) - block.starts[block.tree_numbers]
+        facts = block.trait_set_numbers * 31 + block.aggregate_set_numbers * 17
+        kinds: IntColumn = np.zeros(block.tree_count, np.int64)
+        np.add.at(kinds, block.tree_numbers, _mixed(places, facts))
+        for class_id in self._amounts:
+            inventory = block.inventories.get(class_id)
+            if inventory is not None:
+                its, numbers = places[inventory.indexes], block.tree_numbers[inventory.indexes]
+                for column in (remaining(inventory.capacity, inventory.used), inventory.max_unit):
+                    np.add.at(kinds, numbers, _mixed(its + class_id, column))
+        return kinds
 
     def _limits_all(self, class_ids: Collection[int]) -> bool:
         """Whether plenty of these classes lets more in, where trees share pools."""
@@ -231,3 +270,9 @@ def _only(forest: Forest, trees: HoldingTrees) -> Forest:
     blocks = list(forest.blocks)
     blocks[trees.block_number] = replace(block, inventories=inventories)
     return replace(forest, blocks=tuple(blocks))
+
+
+def _mixed(places: IntColumn, values: IntColumn) -> IntColumn:
+    """Numbers that differ if places or values do. They wrap around."""
+    mixed: IntColumn = (places.astype(np.int64) + 1) * _PRIMES[0] + values * _PRIMES[1]
+    return mixed * mixed * _PRIMES[2] + mixed

@@ -1,8 +1,8 @@
-"""Candidates, capacity and fragmentation: names are checked, then the forest is asked."""
+"""Allocation candidates: the names of a query are checked, then the forest is searched."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import chain
 
@@ -10,17 +10,13 @@ from sqlalchemy import Connection
 
 from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.identifiers import is_uuid
-from roost.search.candidates.effort import no_pause
 from roost.search.candidates.kept_work import KeptWork
 from roost.search.candidates.ranking import CandidateOrder
 from roost.search.candidates.search import FoundCandidates
 from roost.search.candidates.variants import find_variants
-from roost.search.capacity.capacity import Capacity
-from roost.search.capacity.finding import find_capacity
-from roost.search.capacity.fragmentation import Fragmentation, find_fragmentation
 from roost.search.forest.forest import Forest
 from roost.search.forest.vocabulary import Vocabulary
-from roost.service.errors import Invalid, NotFound, naming_place
+from roost.service.errors import Invalid, NotFound
 from roost.service.questions.provider_list import resolve_provider
 
 
@@ -34,30 +30,6 @@ def list_candidates(
     """The candidates for a query, of each of its variants; `Invalid` if it has an unknown name."""
     check_names(forest.vocabulary, query)
     return find_variants(forest, query, order, pause=pause, kept_work=kept_work)
-
-
-def capacity_of(
-    forest: Forest, query: CandidateQuery, pause: Callable[[], None] = no_pause
-) -> Capacity:
-    """How many more consumers with this query the forest holds; `Invalid` for an unknown name.
-
-    The limit of the query does not count.
-    """
-    check_names(forest.vocabulary, query)
-    return find_capacity(forest, query, pause=pause)
-
-
-def fragmentation_of(
-    forest: Forest, queries: Sequence[CandidateQuery], pause: Callable[[], None] = no_pause
-) -> Fragmentation:
-    """What is free, and what of it each query can use; `Invalid` for an unknown name.
-
-    A refusal names the query by its position. The limits of the queries do not count.
-    """
-    for position, query in enumerate(queries):
-        with naming_place(f"ask[{position}]"):
-            check_names(forest.vocabulary, query)
-    return find_fragmentation(forest, queries, pause=pause)
 
 
 def with_resolved_places(connection: Connection, query: CandidateQuery) -> CandidateQuery:
