@@ -98,7 +98,7 @@ _CONFIGURATION = "src/roost/configuration/"
 _DATABASES = re.compile(r"sqlite|postgres|mysql|mariadb|psycopg", re.IGNORECASE)
 _OPTIONS = frozenset({"sqlite_synchronous", "mysql_sql_mode"})
 # An import from another server keeps what it has read in a file of its own.
-_WORK_FILE = frozenset({"src/roost/moving/survey_file.py", "src/roost/cli/import_command.py"})
+_WORK_FILE = frozenset({"src/roost/moving/survey_file.py", "src/roost/cli/server/moving.py"})
 
 
 def test_the_code_tells_databases_apart_in_one_place() -> None:

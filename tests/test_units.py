@@ -14,7 +14,7 @@ import pytest
 from roost.cli.agent import agent
 from roost.cli.agent_configuration import DEFAULT_FILE
 from roost.cli.main import cli
-from roost.cli.parameters import EX_CONFIG
+from roost.cli.shared.parameters import EX_CONFIG
 from roost.configuration.unknown_names import options_by_name
 from support.requirements import note_missing
 from support.waiting import SECONDS_MAX

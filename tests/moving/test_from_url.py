@@ -273,14 +273,14 @@ def test_an_interrupted_copy_continues(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("roost.cli.import_command.write_copy", interrupted)
+        patched.setattr("roost.cli.server.moving.write_copy", interrupted)
         assert copy(roost_source, url, work).status == 130
     with monkeypatch.context() as patched:
         patched.setattr("roost.moving.importing._verify", interrupted)
         assert copy(roost_source, url, work).status == 130
     with monkeypatch.context() as patched:
         # The third attempt needs no request.
-        patched.setattr("roost.cli.import_command.Survey", interrupted)
+        patched.setattr("roost.cli.server.moving.Survey", interrupted)
         assert copy(roost_source, url, work).status == 0
 
 

@@ -103,7 +103,7 @@ def test_ctrl_c_is_status_130_and_an_import_says_how_to_continue(
     ended = import_(f"sqlite:///{tmp_path}/target.sqlite", file)
     assert ended.status == 130
     assert "Run the same command again: it continues." in ended.err
-    monkeypatch.setattr("roost.cli.db.inspect_schema", interrupt)
+    monkeypatch.setattr("roost.cli.server.db.inspect_schema", interrupt)
     other = roost("db", "version", "--db", database.options.url)
     assert other.status == 130
     assert "Abort" not in other.err

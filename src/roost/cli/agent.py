@@ -25,10 +25,10 @@ from roost.cli.agent_configuration import (
     variable_of_server,
 )
 from roost.cli.agent_events import WOULD_CHANGE, Events, JsonEvents, TextEvents, logging_to
-from roost.cli.connection import ConnectionSettings, connection_options
 from roost.cli.driver import driver_options, owner_option
-from roost.cli.parameters import NumberRange, records_option
-from roost.cli.terminal import plain
+from roost.cli.shared.connection import ConnectionSettings, connection_options
+from roost.cli.shared.parameters import NumberRange, records_option
+from roost.cli.shared.terminal import plain
 from roost.cli.tree.drawing import form_of, form_option, print_declaration
 from roost.client.agent.agent import Agent
 from roost.client.agent.host_report import HostReport, MeasuredReports, MetricsFile, ReportCounts

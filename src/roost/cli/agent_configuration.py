@@ -21,9 +21,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from roost.cli.connection import ConnectionSettings
 from roost.cli.driver import KEY_VALUE
-from roost.cli.parameters import ServiceCommand
+from roost.cli.shared.connection import ConnectionSettings
+from roost.cli.shared.parameters import ServiceCommand
 from roost.client.drivers.driver import DeclaringDriver, Driver
 from roost.client.drivers.registry import load_driver
 from roost.client.errors import NotConfigured

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from roost.cli.terminal import echo, echo_line
+from roost.cli.shared.terminal import echo, echo_line
 from roost.client.agent import agent
 from roost.client.ownership.declarative_reporter import Report
 from roost.model.text import counted, done_or_planned, own_lines

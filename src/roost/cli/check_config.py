@@ -14,8 +14,8 @@ from rich.console import Console
 from roost.api.authentication import IdentityUnavailable, check_strategy
 from roost.api.policy.policy import Policy
 from roost.api.policy.review import open_writes
-from roost.cli.options import configuration_options
-from roost.cli.terminal import plain
+from roost.cli.server.settings import configuration_options
+from roost.cli.shared.terminal import plain
 from roost.configuration.concerns import (
     Concern,
     ConcernKind,

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from roost.cli.output import (
+from roost.cli.shared.output import (
     Output,
     OutputForm,
     Table,
@@ -17,8 +17,8 @@ from roost.cli.output import (
     output_options,
     print_output,
 )
-from roost.cli.parameters import WORD, adding
-from roost.cli.terminal import output_console, plain
+from roost.cli.shared.parameters import WORD, adding
+from roost.cli.shared.terminal import output_console, plain
 from roost.client.drivers.options import NO_DEFAULT, DriverOption, as_text, options_of
 from roost.client.drivers.registry import RegisteredDriver, load_driver_class, registered_drivers
 from roost.client.ownership.owner_names import DEFAULT_OWNER

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any, NoReturn
 
 import click
@@ -15,40 +16,55 @@ import click.shell_completion
 
 import roost
 from roost.cli.completion import PROGRAM, VARIABLE, use_completion
-from roost.cli.terminal import EXIT_STATUS, Interrupted, complain, noticing_interruption
+from roost.cli.shared.terminal import EXIT_STATUS, Interrupted, complain, noticing_interruption
 from roost.model.errors import OperatorError
 from roost.model.text import printable
 
-COMMANDS = {
-    "serve": "roost.cli.serve:serve",
-    "db": "roost.cli.db:db",
-    "check-config": "roost.cli.check_config:check_config",
-    "policy": "roost.cli.policy:policy",
-    "import": "roost.cli.import_command:import_",
-    "token": "roost.cli.token:token",
-    "tree": "roost.cli.tree:tree",
-    "agent": "roost.cli.agent:agent",
-    "driver": "roost.cli.driver:driver",
-    "owner": "roost.cli.owner:owner",
-    "top": "roost.cli.top:top",
-    "candidates": "roost.cli.ask.candidates:candidates",
-    "explain": "roost.cli.ask.explain:explain",
-    "why": "roost.cli.ask.explain:why",
-    "capacity": "roost.cli.ask.capacity:capacity",
-    "whatif": "roost.cli.ask.whatif:whatif",
-    "fragmentation": "roost.cli.ask.fragmentation:fragmentation",
-    "resilience": "roost.cli.ask.resilience:resilience",
-    "provider": "roost.cli.provider:provider",
-    "consumer": "roost.cli.consumer:consumer",
-    "usage": "roost.cli.usage:usage",
-    "trait": "roost.cli.trait:trait",
-    "class": "roost.cli.resource_class:resource_class",
-    "doctor": "roost.cli.doctor:doctor",
-    "completion": "roost.cli.completion:completion",
-    "man": "roost.cli.man:man",
+_COMMANDS_OF_SERVER = {
+    "serve": ("serve:serve", "Serve the Placement API."),
+    "db": ("server.db:db", "Look after the database: its schema and what is in it."),
+    "check-config": (
+        "check_config:check_config",
+        "Print the configuration in force, and what is wrong with it.",
+    ),
+    "policy": ("server.policy:policy", "Show the rules of the policy."),
+    "import": ("server.moving:import_", "Copy a live placement server into a database."),
+    "token": ("server.token:token", "Manage the tokens of `auth_strategy = tokens`."),
 }
-"""Where each command is. The group imports a command when a caller names it. So the client's
-commands start fast, and run where the packages of the server are not installed."""
+_COMMANDS_OF_HOST = {
+    "tree": ("tree:tree", "Look at trees of providers, and declare them in files."),
+    "agent": ("agent:agent", "Describe this host to a placement server, and keep that true."),
+    "driver": ("driver:driver", "List the drivers of this host, and their options."),
+    "owner": ("owner:owner", "Show what the owners of this machine have written, and where."),
+    "top": ("cloud.top:top", "Show what a server does, live."),
+    "candidates": ("ask.candidates:candidates", "Show where a request fits."),
+    "explain": ("ask.explain:explain", "Say why a request has candidates or none."),
+    "why": ("ask.explain:why", "Say why a request fits on one host or not."),
+    "capacity": ("ask.capacity:capacity", "Count how many more of a request fit."),
+    "whatif": ("ask.whatif:whatif", "Ask a question before and after imagined changes."),
+    "fragmentation": (
+        "ask.capacity:fragmentation",
+        "Compare what is free with what requests can use.",
+    ),
+    "resilience": ("ask.capacity:resilience", "Find roots whose loss the rest could not absorb."),
+    "provider": ("cloud.provider:provider", "List, show, change and delete providers."),
+    "consumer": ("cloud.consumer:consumer", "List and show consumers of resources."),
+    "usage": ("cloud.consumer:usage", "Show what is used of each resource class."),
+    "trait": ("cloud.vocabulary:trait", "List, show, create and delete traits."),
+    "class": ("cloud.vocabulary:resource_class", "List, show, create and delete resource classes."),
+    "doctor": ("cloud.doctor:doctor", "Look for what is wrong with a server."),
+    "completion": ("completion:completion", "Print the completion script of a shell."),
+    "man": ("man:man", "Show or write manual pages."),
+}
+COMMANDS = _COMMANDS_OF_SERVER | _COMMANDS_OF_HOST
+"""Where each command is, and its line in the help. The group imports a command when a caller names
+it. So help and host commands start fast, and run without the packages of the server."""
+
+SERVER_PACKAGES = ("alembic", "httptools", "jsonschema_rs", "oslo_policy", "sqlalchemy")
+"""Packages that only a server needs. The help looks for them without an import."""
+
+
+_NOT_INSTALLED = "Not installed: pip install 'roost[server]'"
 
 
 class _Commands(click.Group):
@@ -60,14 +76,23 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
+        place, summary = COMMANDS[cmd_name]
+        module, _, name = place.partition(":")
         try:
-            command: click.Command = getattr(importlib.import_module(module), name)
+            command: click.Command = getattr(importlib.import_module(f"roost.cli.{module}"), name)
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] == "roost":
                 raise
             return _not_installed(cmd_name, error.name)
+        command.short_help = summary
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the lines of the table: the commands themselves would import the server."""
+        missing = dict.fromkeys(() if _has_server() else _COMMANDS_OF_SERVER, _NOT_INSTALLED)
+        with formatter.section("Commands"):
+            lines = [(name, missing.get(name, line)) for name, (_, line) in COMMANDS.items()]
+            formatter.write_dl(lines)
 
     def shell_complete(
         self, ctx: click.Context, incomplete: str
@@ -96,6 +121,14 @@ def _printable_usage() -> Iterator[None]:
         raise
 
 
+def _has_server() -> bool:
+    """Whether the packages of the server are installed."""
+    try:
+        return None not in map(find_spec, SERVER_PACKAGES)
+    except ModuleNotFoundError:
+        return False
+
+
 def _not_installed(command: str, package: str) -> click.Command:
     """A command that takes any arguments and says what to install."""
 
@@ -108,7 +141,7 @@ def _not_installed(command: str, package: str) -> click.Command:
     return click.Command(
         command,
         callback=refuse,
-        short_help="Not installed: pip install 'roost[server]'",
+        short_help=_NOT_INSTALLED,
         add_help_option=False,
         context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
     )

@@ -14,7 +14,8 @@ from pathlib import Path
 import click
 
 import roost
-from roost.cli.terminal import echo_line
+from roost.cli.shared.command import command
+from roost.cli.shared.terminal import echo_line
 from roost.model.errors import OperatorError
 from roost.model.text import counted, nearest_names, with_next
 
@@ -28,24 +29,24 @@ def manual_page(context: click.Context) -> str:
 
 
 def _page(context: click.Context) -> Iterator[str]:
-    command = context.command
+    shown = context.command
     name = context.command_path.replace(" ", "-")
-    summary = command.get_short_help_str(limit=200).rstrip(".")
+    summary = shown.get_short_help_str(limit=200).rstrip(".")
     yield f'.TH "{_escaped(name.upper())}" 1 "" "roost {roost.__version__}" "Roost"'
     yield ".SH NAME"
     yield rf"{_escaped(name)} \- {_escaped(summary)}"
     yield ".SH SYNOPSIS"
     yield f".B {_escaped(context.command_path)}"
-    yield _escaped(" ".join(command.collect_usage_pieces(context)))
-    help_text = inspect.cleandoc(command.help or "")
+    yield _escaped(" ".join(shown.collect_usage_pieces(context)))
+    help_text = inspect.cleandoc(shown.help or "")
     if help_text:
         yield ".SH DESCRIPTION"
         yield from _blocks(help_text)
     yield from _options(context)
-    if isinstance(command, click.Group):
-        yield from _commands(command, context)
-    if command.epilog:
-        yield from _blocks(inspect.cleandoc(command.epilog))
+    if isinstance(shown, click.Group):
+        yield from _commands(shown, context)
+    if shown.epilog:
+        yield from _blocks(inspect.cleandoc(shown.epilog))
     yield from _see_also(context)
 
 
@@ -67,11 +68,11 @@ def _options(context: click.Context) -> Iterator[str]:
 def _commands(group: click.Group, context: click.Context) -> Iterator[str]:
     yield ".SH COMMANDS"
     for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        if command is not None:
+        found = group.get_command(context, name)
+        if found is not None:
             yield ".TP"
             yield f".B {_escaped(name)}"
-            yield _escaped(command.get_short_help_str(limit=200))
+            yield _escaped(found.get_short_help_str(limit=200))
 
 
 def _see_also(context: click.Context) -> Iterator[str]:
@@ -121,15 +122,7 @@ def _escaped(text: str) -> str:
     return rf"\&{text}" if text.startswith((".", "'")) else text
 
 
-@click.command(
-    short_help="Show or write manual pages.",
-    epilog="""\b
-Examples:
-  roost man
-  roost man provider list
-  roost man --directory /usr/local/share/man/man1
-""",
-)
+@command()
 @click.argument("words", metavar="[COMMAND]...", nargs=-1)
 @click.option(
     "--directory",
@@ -142,6 +135,12 @@ def man(context: click.Context, words: tuple[str, ...], directory: Path | None) 
     """Show the manual page of a command; without a terminal, print it for `man -l -`.
 
     The pages have the text of --help. Packages write them with --directory.
+
+    \b
+    Examples:
+      roost man
+      roost man provider list
+      roost man --directory /usr/local/share/man/man1
     """
     top = context.find_root()
     root = click.Context(top.command, info_name="roost", help_option_names=top.help_option_names)
@@ -188,9 +187,9 @@ def _write(root: click.Context, directory: Path) -> None:
 def _contexts(context: click.Context) -> Iterator[click.Context]:
     """A command and all below it."""
     yield context
-    command = context.command
-    if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            below = command.get_command(context, name)
+    group = context.command
+    if isinstance(group, click.Group):
+        for name in group.list_commands(context):
+            below = group.get_command(context, name)
             if below is not None:
                 yield from _contexts(click.Context(below, info_name=name, parent=context))

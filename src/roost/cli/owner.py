@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import asdict
 from datetime import datetime
@@ -15,9 +15,10 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from roost.cli.completers import complete_owners
-from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import (
+from roost.cli.shared.command import command
+from roost.cli.shared.completers import OWNER
+from roost.cli.shared.connection import ConnectionSettings, connection_options
+from roost.cli.shared.output import (
     Facts,
     Output,
     OutputForm,
@@ -27,14 +28,14 @@ from roost.cli.output import (
     output_options,
     print_output,
 )
-from roost.cli.parameters import WORD, records_option
-from roost.cli.terminal import complain, echo_line
+from roost.cli.shared.parameters import records_option
+from roost.cli.shared.terminal import complain, echo_line
 from roost.client.errors import NotConfigured
 from roost.client.lookup import ProviderFinder
 from roost.client.ownership.known_server import KnownServer, records_of_server
 from roost.client.ownership.known_server import rebind as rebind_records
 from roost.client.ownership.owner_names import owner_name
-from roost.client.ownership.record import Absence, OwnedProvider, OwnershipRecord, RecordedServer
+from roost.client.ownership.record import OwnedProvider, OwnershipRecord, RecordedServer
 from roost.client.ownership.store import (
     FileOwnershipStore,
     RecordedOwner,
@@ -45,6 +46,23 @@ from roost.client.ownership.store import (
 )
 from roost.client.placement import Placement
 from roost.model.text import counted, nearest_names, printable, with_next
+
+
+@click.group()
+def owner() -> None:
+    """Show what the owners of this machine have written to servers, out of their records.
+
+    `roost agent` and `roost tree apply` keep a record of what they put on a server. An owner
+    removes what its record claims and its declaration no longer has. A record belongs to one
+    server.
+
+    \b
+    Examples:
+      roost owner list
+      roost owner show agent --check
+      roost owner rebind agent --from http://old:8778 --url http://new:8778
+    """
+
 
 check_option = click.option(
     "--check",
@@ -115,21 +133,18 @@ def end_with_problems(owners: Iterable[RecordedOwner]) -> None:
         sys.exit(1)
 
 
-def moment(seconds: float | None) -> datetime | None:
-    """A time of a record, in the time zone of this machine."""
-    return None if seconds is None else datetime.fromtimestamp(seconds).astimezone()
-
-
 def shown_moment(seconds: float | None) -> str | None:
-    """A time as people read it."""
-    time = moment(seconds)
-    return time.strftime("%Y-%m-%d %H:%M:%S") if time else None
+    """A time of a record as people read it, in the time zone of this machine."""
+    return _moment(seconds, lambda time: time.strftime("%Y-%m-%d %H:%M:%S"))
 
 
 def moment_json(seconds: float | None) -> str | None:
     """A time for programs, with its zone."""
-    time = moment(seconds)
-    return time.isoformat(timespec="seconds") if time else None
+    return _moment(seconds, lambda time: time.isoformat(timespec="seconds"))
+
+
+def _moment(seconds: float | None, write: Callable[[datetime], str]) -> str | None:
+    return None if seconds is None else write(datetime.fromtimestamp(seconds).astimezone())
 
 
 _LISTED = columns_of(
@@ -139,16 +154,7 @@ _LISTED = columns_of(
 _GONE_COUNT = TableColumn("GONE", right=True)
 
 
-@click.command(
-    "list",
-    short_help="List the owners that have records on this machine.",
-    epilog="""\b
-Examples:
-  roost owner list
-  roost owner list --check
-  roost owner list --records /var/lib/roost-agent --json
-""",
-)
+@command("list", "List the owners that have records on this machine.", of=owner)
 @check_option
 @records_option
 @output_options
@@ -163,21 +169,25 @@ def list_owners(
     finds, and that stays for now. A process is named if it holds the records. The servers are
     those that the records belong to. With --check, `gone` is the number of providers that the
     server should have and does not.
+
+    \b
+    Examples:
+      roost owner list
+      roost owner list --check
+      roost owner list --records /var/lib/roost-agent --json
     """
     owners = all_owners(records)
     gone = gone_providers(connection, owners) if check else None
-    print_output(_listed(owners, gone), output)
+    values = [_in_list(owner, gone) for owner in owners]
+    rows = [
+        list((value | {"written": shown_moment(owner.written_at)}).values())
+        for owner, value in zip(owners, values, strict=True)
+    ]
+    columns = _LISTED if gone is None else (*_LISTED, _GONE_COUNT)
+    print_output(Output(Table(columns, rows), values), output)
     if not owners:
         echo_line(nothing_recorded(records), err=True)
     end_with_problems(owners)
-
-
-def _listed(owners: Sequence[RecordedOwner], gone: frozenset[str] | None) -> Output:
-    values = [_in_list(owner, gone) for owner in owners]
-    columns = _LISTED if gone is None else (*_LISTED, _GONE_COUNT)
-    return Output(
-        Table(columns, [_row(*both) for both in zip(owners, values, strict=True)]), values
-    )
 
 
 def _in_list(owner: RecordedOwner, gone: frozenset[str] | None) -> dict[str, Any]:
@@ -200,10 +210,6 @@ def _in_list(owner: RecordedOwner, gone: frozenset[str] | None) -> dict[str, Any
     return value
 
 
-def _row(owner: RecordedOwner, value: dict[str, Any]) -> list[Any]:
-    return [*(value | {"written": shown_moment(owner.written_at)}).values()]
-
-
 _COLUMNS = columns_of(
     "TREE, PROVIDER, UUID, CREATED, RESOURCE CLASS, FIELDS, TRAITS, AGGREGATES, "
     "MISSING SINCE, SERVER"
@@ -211,16 +217,8 @@ _COLUMNS = columns_of(
 _GONE = TableColumn("GONE")
 
 
-@click.command(
-    short_help="Show what the record of an owner claims.",
-    epilog="""\b
-Examples:
-  roost owner show network-team
-  roost owner show agent --records /var/lib/roost-agent --check
-  roost owner show agent --json
-""",
-)
-@click.argument("name", type=WORD, metavar="OWNER", shell_complete=complete_owners)
+@command("show", "Show what the record of an owner claims.", of=owner)
+@click.argument("name", type=OWNER)
 @check_option
 @records_option
 @output_options
@@ -239,6 +237,12 @@ def show(
     else on the same providers belongs to other writers. Of an inventory the owner owns the fields
     in brackets. With --check, the command marks providers that the server should have and does
     not. A record of another server is not compared.
+
+    \b
+    Examples:
+      roost owner show network-team
+      roost owner show agent --records /var/lib/roost-agent --check
+      roost owner show agent --json
     """
     owner = one_owner(name, records)
     gone = gone_providers(connection, [owner]) if check else None
@@ -320,6 +324,7 @@ def _as_json(owner: RecordedOwner, gone: frozenset[str] | None) -> dict[str, Any
 
 
 def _provider_json(uuid: str, owned: OwnedProvider, gone: frozenset[str] | None) -> dict[str, Any]:
+    absence = owned.absence
     return {
         "name": owned.name,
         "uuid": uuid,
@@ -327,15 +332,9 @@ def _provider_json(uuid: str, owned: OwnedProvider, gone: frozenset[str] | None)
         "inventories": {name: sorted(fields) for name, fields in sorted(owned.inventories.items())},
         "traits": sorted(owned.traits),
         "aggregates": sorted(owned.aggregates),
-        "missing": _absence_json(owned.absence),
+        "missing": absence and {"reports": absence.reports, "since": moment_json(absence.since)},
         **({} if gone is None else {"gone": uuid in gone}),
     }
-
-
-def _absence_json(absence: Absence | None) -> dict[str, Any] | None:
-    if absence is None:
-        return None
-    return {"reports": absence.reports, "since": moment_json(absence.since)}
 
 
 # -- the drawing
@@ -397,15 +396,8 @@ def _claims(owned: OwnedProvider) -> list[str]:
     return lines
 
 
-@click.command(
-    short_help="Say that the records of an owner belong to another server.",
-    epilog="""\b
-Examples:
-  roost owner rebind agent --from http://old:8778 --url https://new:8778
-  roost owner rebind agent --from http://old:8778 --os-cloud mycloud --dry-run
-""",
-)
-@click.argument("name", type=WORD, metavar="OWNER", shell_complete=complete_owners)
+@command("rebind", "Say that the records of an owner belong to another server.", of=owner)
+@click.argument("name", type=OWNER)
 @click.option(
     "--from",
     "former",
@@ -418,12 +410,7 @@ Examples:
 @records_option
 @connection_options
 def rebind(
-    *,
-    connection: ConnectionSettings,
-    name: str,
-    former: str,
-    dry_run: bool,
-    records: Path | None,
+    *, connection: ConnectionSettings, name: str, former: str, dry_run: bool, records: Path | None
 ) -> None:
     """Say that the records of an owner belong to another server than before.
 
@@ -431,6 +418,11 @@ def rebind(
     command if the server has a new address or a new identity and the same providers. A copy of the
     server, such as a lab, needs records of its own: choose another directory with --records.
     Stop the agent of this owner meanwhile.
+
+    \b
+    Examples:
+      roost owner rebind agent --from http://old:8778 --url https://new:8778
+      roost owner rebind agent --from http://old:8778 --os-cloud mycloud --dry-run
     """
     owner = one_owner(name, records).name
     store = FileOwnershipStore(owner, records)
@@ -452,24 +444,3 @@ def rebind(
             f"{', '.join(missing[:5])}",
             err=True,
         )
-
-
-@click.group(short_help="Show what the owners of this machine have written, and where.")
-def owner() -> None:
-    """Show what the owners of this machine have written to servers, out of their records.
-
-    `roost agent` and `roost tree apply` keep a record of what they put on a server. An owner
-    removes what its record claims and its declaration no longer has. A record belongs to one
-    server.
-
-    \b
-    Examples:
-      roost owner list
-      roost owner show agent --check
-      roost owner rebind agent --from http://old:8778 --url http://new:8778
-    """
-
-
-owner.add_command(list_owners)
-owner.add_command(rebind)
-owner.add_command(show)

@@ -16,9 +16,9 @@ from rich.text import Text
 from roost.api.application import Application
 from roost.api.authentication import check_strategy
 from roost.bootstrap import create_application, open_database
-from roost.cli.options import configuration_options, read_settings
-from roost.cli.parameters import ServiceCommand, adding
-from roost.cli.terminal import plain
+from roost.cli.server.settings import configuration_options, read_settings
+from roost.cli.shared.parameters import ServiceCommand, adding
+from roost.cli.shared.terminal import plain
 from roost.configuration.keystone_options import register_keystone_options
 from roost.configuration.logs import log_unknown_names, set_up_logging
 from roost.configuration.settings import (

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.cli import completers
+from roost.cli.shared import completers
 from support.client.live_providers import LiveProviders
 from support.roost_command import roost
 from support.stubs.four_provider_stub import FourProviderStub

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from roost.cli import connection
+from roost.cli.shared import connection
 from support.roost_command import roost
 from support.stubs.placement_stub import HangUp, PlacementStub, Reply, Silence, closed_port_url
 

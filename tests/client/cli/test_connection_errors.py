@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.cli import connection
+from roost.cli.shared import connection
 from roost.client.transport import connecting
 from support.roost_command import roost
 from support.stubs.placement_stub import PlacementStub, Reply, Silence, closed_port_url

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from roost.cli.doctor.checks import inventory_findings
+from roost.cli.cloud.doctor import inventory_findings
 from roost.client.cloud_reader import CloudProvider
 from support.client.live_providers import LiveProviders
 from support.roost_command import roost

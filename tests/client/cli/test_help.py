@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
 import click
 import pytest
 
 from roost.cli.main import cli
 from support.roost_command import roost
+from support.waiting import SECONDS_MAX
 
 COMMANDS = [
     *(
@@ -58,3 +63,36 @@ def test_the_short_help_of_every_command_fits_into_its_line(name: str) -> None:
     assert outcome.status == 0
     # click ends a short help that is too long with an ellipsis.
     assert "..." not in outcome.out.partition("Commands:")[2]
+
+
+_MODULES_AFTER = """
+import atexit, json, sys
+atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))
+from roost.cli.main import main
+main()
+"""
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_the_help_and_the_version_import_no_command(option: str) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", _MODULES_AFTER, option],
+        capture_output=True,
+        timeout=SECONDS_MAX,
+        check=True,
+    )
+    imported = set(json.loads(run.stderr))
+    assert "roost.cli.main" in imported
+    assert not {"sqlalchemy", "oslo_config", "numpy", "yaml", "urllib3"} & imported
+    rooms = {name.split(".")[1] for name in imported if name.startswith("roost.")}
+    assert rooms == {"cli", "model"}
+    assert not {"roost.cli.serve", "roost.cli.tree", "roost.cli.shared.connection"} & imported
+
+
+def test_the_help_has_a_line_for_each_command() -> None:
+    listed = roost("--help").out.partition("Commands:")[2]
+    for name in cli.list_commands(click.Context(cli)):
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        assert f"\n  {name} " in listed
+        assert command.get_short_help_str(limit=200) in listed

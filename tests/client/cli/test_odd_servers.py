@@ -15,9 +15,9 @@ import click
 import pytest
 
 from roost.api.application import Application
-from roost.cli import connection
-from roost.cli.connection import CommandRetryPolicy
 from roost.cli.main import cli
+from roost.cli.shared import connection
+from roost.cli.shared.connection import CommandRetryPolicy
 from roost.store.database import Database, DatabaseOptions
 from roost.store.migrations.schema import prepare_schema
 from roost.store.rows.vocabulary import sync_standard_names

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from roost.cli.output import Facts, Output, OutputForm, Table, TableColumn
+from roost.cli.shared.output import Facts, Output, OutputForm, Table, TableColumn
 
 UUID = "5a1cbbc0-7f0e-4b6c-9a53-000000000001"
 TABLE = Table(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.cli.top import Scrape, quantile, summarise
+from roost.cli.cloud.top import Scrape, quantile, summarise
 from support.pty_command import PtyCommand
 from support.roost_command import roost
 from support.servers.live_server import LiveServer

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 import yaml
 
-from roost.cli import connection
+from roost.cli.shared import connection
 from roost.client.transport.retrying import RetryPolicy
 from support.pty_command import PtyCommand
 from support.roost_command import Outcome, roost
@@ -28,7 +28,7 @@ def watched(small_server: FourProviderStub, monkeypatch: pytest.MonkeyPatch) -> 
         if len(pauses) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("roost.cli.watching.sleep", pause)
+    monkeypatch.setattr("roost.cli.shared.watching.sleep", pause)
     return pauses
 
 
@@ -75,7 +75,7 @@ def test_a_server_that_is_lost_for_a_while_is_told_and_asked_again(
         elif pauses == 4:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("roost.cli.watching.sleep", pause)
+    monkeypatch.setattr("roost.cli.shared.watching.sleep", pause)
     outcome = _watch("--json", "--watch", "5")
     assert len(outcome.lines) == 2
     assert len(small_server.asked) > asked
@@ -89,7 +89,9 @@ def test_a_refusal_while_watching_ends_the_command(
     small_server: FourProviderStub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refusal = Reply(401, body={"errors": [{"detail": "no"}]})
-    monkeypatch.setattr("roost.cli.watching.sleep", lambda _: small_server.script.append(refusal))
+    monkeypatch.setattr(
+        "roost.cli.shared.watching.sleep", lambda _: small_server.script.append(refusal)
+    )
     outcome = roost("tree", "show", "--limit", "1", "--json", "--watch")
     assert (outcome.status, len(outcome.lines)) == (1, 1)
     assert "(HTTP 401)" in outcome.err

@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import click
 
-from roost.cli.ask.asked import group_name
-from roost.cli.ask.asking import (
-    announce,
-    answered,
-    any_server_command,
-    asking,
-    ready_pairs,
-    waiting,
-)
-from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import Output, OutputForm, Table, columns_of, output_options
-from roost.cli.request.command import EXIT_NONE, RequestCommand, candidate_options
-from roost.cli.request.query_text import QueryPairs, plain_pairs, query_string
-from roost.cli.request.words import TypedRequest
-from roost.cli.terminal import echo_line, plain_line
-from roost.cli.watching import present, watch_option
+from roost.cli.ask.asking import TypedQuestion, question_command
+from roost.cli.ask.options import EXIT_NONE, candidate_options
+from roost.cli.ask.words import QueryPairs, group_name, plain_pairs, query_string
+from roost.cli.shared.output import Output, OutputForm, Table, columns_of
+from roost.cli.shared.terminal import plain_line
 from roost.client.cloud_reader import CloudReader, ProviderChoice
 from roost.client.questions import Json, ask_candidates, ask_ranked_candidates
 
@@ -97,23 +85,7 @@ LIMIT = 20
 ORDERS = ("first", "pack", "spread", "random")
 
 
-@click.command(
-    cls=RequestCommand,
-    short_help="Show where a request fits.",
-    epilog="""\b
-Examples:
-  roost candidates VCPU=4 MEMORY_MB=8192
-  roost candidates VCPU=2 --require HW_CPU_X86_AVX2,'!CUSTOM_OLD' --limit 5
-  roost candidates DISK_GB=10 --group cpu VCPU=2 --group net SRIOV_NET_VF=1 \\
-      --same-subtree cpu,net
-  roost candidates VCPU=4 --in-tree compute-1
-  roost candidates VCPU=4 --or VCPU=2 --order pack
-  roost candidates --from-query 'resources=VCPU%3A4&limit=1000'
-
-\b
-Exit status: 0 if there are candidates, 2 if there are none, 1 after an error.
-""",
-)
+@question_command()
 @candidate_options
 @click.option(
     "--order",
@@ -123,55 +95,54 @@ Exit status: 0 if there are candidates, 2 if there are none, 1 after an error.
 @click.option(
     "--seed", metavar="NUMBER", type=click.IntRange(0, 2**32 - 1), help="Repeats a random order."
 )
-@watch_option
-@output_options
-@connection_options
 def candidates(
-    *,
-    connection: ConnectionSettings,
-    request: TypedRequest,
-    only_query: bool,
-    limit: int | None,
-    order: str | None,
-    seed: int | None,
-    output: OutputForm,
-    watch: float | None,
-) -> None:
+    *, asked: TypedQuestion, limit: int | None, order: str | None, seed: int | None
+) -> Output:
     """Show where a request fits: the providers that would give it, and what they have left.
 
     It asks GET /allocation_candidates, which every placement server has. With an option that is
     marked `Roost only`, it asks GET /roost/candidates.
+
+    \b
+    Examples:
+      roost candidates VCPU=4 MEMORY_MB=8192
+      roost candidates VCPU=2 --require HW_CPU_X86_AVX2,'!CUSTOM_OLD' --limit 5
+      roost candidates DISK_GB=10 --group cpu VCPU=2 --group net SRIOV_NET_VF=1 \\
+          --same-subtree cpu,net
+      roost candidates VCPU=4 --in-tree compute-1
+      roost candidates VCPU=4 --or VCPU=2 --order pack
+      roost candidates --from-query 'resources=VCPU%3A4&limit=1000'
+
+    \b
+    Exit status: 0 if there are candidates, 2 if there are none, 1 after an error.
     """
-    with asking(connection, any_server_command(request.pairs)) as server:
-        pairs = _limited(ready_pairs(server, request), limit)
-        query = query_string(pairs)
-        if only_query:
-            click.echo(query)
-            return
-        if seed is not None:
-            order = order or "random"
-        if order or pairs != plain_pairs(pairs):
-            question = ask_ranked_candidates(query, order, seed)
-        else:
-            question = ask_candidates(query)
-        announce(f"GET {question.address}")
-        found = 0
-
-        def read() -> Output:
-            nonlocal found
-            with waiting("The server searches ...", quiet=watch is not None):
-                answer = answered(server, pairs, question)
-                listed = CandidateList(answer)
-                if output in (OutputForm.TABLE, OutputForm.CSV):
-                    trees = ProviderChoice(in_trees=listed.roots())
-                    known = {one.uuid: one.name for one in CloudReader(server).providers(trees)}
-                    listed = CandidateList(answer, known)
-            found = len(answer["allocation_requests"])
-            nothing = None if found else plain_line("There are no candidates.", "bold red")
-            return Output(listed.table(), answer, nothing)
-
-        present(read, output, watch)
-    _comment(pairs, found)
+    pairs = _limited(asked.pairs, limit)
+    query = query_string(pairs)
+    if seed is not None:
+        order = order or "random"
+    if order or pairs != plain_pairs(pairs):
+        question = ask_ranked_candidates(query, order, seed)
+    else:
+        question = ask_candidates(query)
+    answer = asked.answer(query, question, sign="The server searches ...", pairs=pairs)
+    listed = CandidateList(answer)
+    if asked.form in (OutputForm.TABLE, OutputForm.CSV):
+        trees = ProviderChoice(in_trees=listed.roots())
+        known = {one.uuid: one.name for one in CloudReader(asked.server).providers(trees)}
+        listed = CandidateList(answer, known)
+    found = len(answer["allocation_requests"])
+    if found:
+        is_cut = str(found) == dict(pairs).get("limit")
+        more = [f"There may be more than {found}: --limit 0 shows all."] if is_cut else []
+        return Output(listed.table(), answer, notes=more)
+    unlimited = query_string(pair for pair in pairs if pair[0] != "limit")
+    return Output(
+        listed.table(),
+        answer,
+        plain_line("There are no candidates.", "bold red"),
+        notes=[f"Next: roost explain --from-query {shlex.quote(unlimited)}"],
+        status=EXIT_NONE,
+    )
 
 
 def _limited(pairs: QueryPairs, limit: int | None) -> QueryPairs:
@@ -180,13 +151,3 @@ def _limited(pairs: QueryPairs, limit: int | None) -> QueryPairs:
         return pairs
     bare = tuple(pair for pair in pairs if pair[0] != "limit")
     return bare if limit == 0 else (*bare, ("limit", str(limit or LIMIT)))
-
-
-def _comment(pairs: QueryPairs, found: int) -> None:
-    """Say what the list cannot show: why it is empty, or that it ends at the limit."""
-    if not found:
-        query = query_string(pair for pair in pairs if pair[0] != "limit")
-        echo_line(f"Next: roost explain --from-query {shlex.quote(query)}", err=True)
-        sys.exit(EXIT_NONE)
-    if str(found) == dict(pairs).get("limit"):
-        echo_line(f"There may be more than {found}: --limit 0 shows all.", err=True)

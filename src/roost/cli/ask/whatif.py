@@ -2,48 +2,39 @@
 
 from __future__ import annotations
 
-import json
+import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from roost.cli.ask.asking import (
-    announce,
-    answered,
-    any_server_command,
-    asking,
-    ready_pairs,
-    waiting,
-)
+from roost.cli.ask.asking import TypedQuestion, question_command
 from roost.cli.ask.capacity import fits_in_words
-from roost.cli.ask.explanation import ExplanationPicture
-from roost.cli.completers import complete_providers
-from roost.cli.connection import ConnectionSettings, connection_options
-from roost.cli.output import Output, OutputForm, Table, columns_of, output_options, print_output
-from roost.cli.parameters import WORD, adding
-from roost.cli.request.changes import (
-    CHANGE_OPTIONS,
-    ImaginedChange,
-    named_providers,
-    read_changes,
-)
-from roost.cli.request.command import (
-    RequestCommand,
+from roost.cli.ask.explain import ExplanationPicture
+from roost.cli.ask.options import (
     explaining_usage,
     request_options,
     typed_words,
     unexposed_option,
 )
-from roost.cli.request.query_text import QueryPairs, UnreadableRequest, query_string
-from roost.cli.request.words import TypedRequest, read_request
-from roost.cli.terminal import plain_line
-from roost.client.questions import Json, Questions, ask_whatif
+from roost.cli.ask.words import (
+    QueryPairs,
+    RequestWord,
+    UnreadableRequest,
+    query_string,
+    read_request,
+)
+from roost.cli.shared.completers import PROVIDER
+from roost.cli.shared.output import Output, Table, columns_of
+from roost.cli.shared.parameters import adding
+from roost.cli.shared.terminal import plain_line
+from roost.client.questions import Json, ask_whatif
+from roost.model.identifiers import is_uuid
 
 _COLUMNS = columns_of("QUESTION, BEFORE, AFTER, DIFFERENCE")
 
@@ -121,29 +112,27 @@ def _difference(question: str, sides: Json) -> Any:
     return None
 
 
-_SHOWN_MAX = 1000
 QUESTIONS = ("capacity", "explain", "candidates")
 
 
-_PROVIDER: dict[str, Any] = {"type": WORD, "shell_complete": complete_providers}
 _change_options = adding(
     unexposed_option(
         "--drain",
         "HOST",
         "Nothing new goes to this provider and those below it; allocations stay.",
-        **_PROVIDER,
+        type=PROVIDER,
     ),
     unexposed_option(
         "--remove",
         "HOST",
         "This provider and those below it go, with their allocations.",
-        **_PROVIDER,
+        type=PROVIDER,
     ),
     unexposed_option(
         "--add-host",
         "LIKE",
         "A new, empty tree as that of this provider; `10*LIKE` adds ten.",
-        **_PROVIDER,
+        type=PROVIDER,
     ),
     unexposed_option(
         "--set",
@@ -161,49 +150,35 @@ _change_options = adding(
 )
 
 
-@click.command(
-    cls=RequestCommand,
-    short_help="Ask a question before and after imagined changes.",
-    epilog="""\b
-Examples:
-  roost whatif --drain compute-1 capacity VCPU=4 MEMORY_MB=8192
-  roost whatif --add-host '10*compute-1' capacity VCPU=64
-  roost whatif --set compute-1:VCPU=64 --add-trait compute-1:CUSTOM_GOLD \\
-      explain VCPU=32 --require CUSTOM_GOLD
-  roost whatif --claim '5*VCPU=8 MEMORY_MB=16384' capacity VCPU=4
-""",
-)
+@question_command(watches=False)
 @_change_options
 @click.argument("question", type=click.Choice(QUESTIONS))
 @request_options
-@output_options
-@connection_options
-def whatif(
-    *,
-    connection: ConnectionSettings,
-    question: str,
-    request: TypedRequest,
-    only_query: bool,
-    output: OutputForm,
-) -> None:
+def whatif(*, asked: TypedQuestion, question: str) -> Output:
     """Ask a question before and after changes that are made nowhere but in the answer.
 
     Changes apply in their order. The question is `capacity`, `explain` or `candidates`, and its
     request stands behind it.
+
+    \b
+    Examples:
+      roost whatif --drain compute-1 capacity VCPU=4 MEMORY_MB=8192
+      roost whatif --add-host '10*compute-1' capacity VCPU=64
+      roost whatif --set compute-1:VCPU=64 --add-trait compute-1:CUSTOM_GOLD \\
+          explain VCPU=32 --require CUSTOM_GOLD
+      roost whatif --claim '5*VCPU=8 MEMORY_MB=16384' capacity VCPU=4
     """
-    with asking(connection, any_server_command(request.pairs)) as server:
-        pairs = ready_pairs(server, request)
-        query = query_string(pairs)
-        changes, named = _changes(server)
-        if only_query:
-            click.echo(query)
-            return
-        asked = ask_whatif(changes, [{question: query}])
-        announce(f"POST {asked.address} {_cut(json.dumps(asked.body))}")
-        with waiting("The server imagines ..."):
-            answer = answered(server, pairs + named, asked, named_providers(changes))
-        picture = Comparison(answer, question, pairs, _hinted_command)
-        print_output(Output(comparison_table(answer, question), answer, picture), output)
+    query = query_string(asked.pairs)
+    changes, named = _changes(asked)
+    answer = asked.answer(
+        query,
+        ask_whatif(changes, [{question: query}]),
+        sign="The server imagines ...",
+        pairs=asked.pairs + named,
+        providers=named_providers(changes),
+    )
+    picture = Comparison(answer, question, asked.pairs, _hinted_command)
+    return Output(comparison_table(answer, question), answer, picture)
 
 
 def _hinted_command(query: str) -> str:
@@ -216,17 +191,12 @@ def _hinted_command(query: str) -> str:
     return f"roost whatif {changes} candidates --from-query {shlex.quote(query)}"
 
 
-def _cut(text: str) -> str:
-    """The beginning of a body that many claims make long."""
-    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]} ..."
-
-
-def _changes(server: Questions) -> tuple[Sequence[ImaginedChange], QueryPairs]:
+def _changes(asked: TypedQuestion) -> tuple[Sequence[ImaginedChange], QueryPairs]:
     """The changes of the command line, and the pairs of all their claims."""
     named: list[tuple[str, str]] = []
 
     def query_of(text: str) -> str:
-        pairs = ready_pairs(server, read_request(text))
+        pairs = asked.pairs_of(read_request(text))
         named.extend(pairs)
         return query_string(pairs)
 
@@ -237,3 +207,126 @@ def _changes(server: Questions) -> tuple[Sequence[ImaginedChange], QueryPairs]:
                 "There is no change to imagine. Name one, such as --drain compute-1"
             )
     return changes, tuple(named)
+
+
+ImaginedChange: TypeAlias = dict[str, Any]
+
+CHANGES_MAX = 100
+"""The number of changes that a server takes at once."""
+
+_SEVERAL = re.compile(r"([1-9][0-9]{0,4})\*(.+)\Z")
+# A name of a provider may have colons, as the address of a device has.
+_INVENTORY = re.compile(
+    r"(?P<host>.+):(?P<name>[A-Za-z0-9_]+?)(?:\.(?P<field>[a-z_]+))?=(?P<value>[0-9]+(?:\.[0-9]+)?)\Z"
+)
+_TRAIT = re.compile(r"(?P<host>.+):(?P<name>[A-Za-z0-9_]+)\Z")
+_FIELDS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
+
+
+def read_changes(
+    words: Iterable[RequestWord], query_of: Callable[[str], str]
+) -> list[ImaginedChange]:
+    """The changes among these words, in their order; `query_of` makes a query of a claim's text.
+
+    >>> read_changes([RequestWord("--drain", "compute-1"), RequestWord("", "VCPU=4")], str)
+    [{'drain': 'compute-1'}]
+    """
+    changes: list[ImaginedChange] = []
+    for option, value in words:
+        if option == "--claim":
+            times, text = _several(value)
+            changes += [{"claim": {"query": query_of(text), "order": "first"}}] * times
+        elif option in _CHANGES:
+            changes.append(_CHANGES[option](value))
+    if len(changes) > CHANGES_MAX:
+        raise UnreadableRequest(
+            f"{len(changes)} changes are more than the {CHANGES_MAX} that a server imagines at "
+            "once. Leave some out; each claim counts as one."
+        )
+    return changes
+
+
+def named_providers(changes: Iterable[ImaginedChange]) -> Iterator[str]:
+    """The providers that these changes name.
+
+    >>> list(named_providers([{"drain": "a"}, {"add": {"like": "b"}}, {"release": "c"}]))
+    ['a', 'b']
+    """
+    for change in changes:
+        for kind, value in change.items():
+            if kind in ("drain", "remove"):
+                yield value
+            elif kind in ("add", "inventory", "traits"):
+                yield value.get("like") or value["provider"]
+
+
+def _several(value: str) -> tuple[int, str]:
+    """A number of times, and the rest.
+
+    >>> _several("3*compute-1"), _several("compute-1")
+    ((3, 'compute-1'), (1, 'compute-1'))
+    """
+    found = _SEVERAL.match(value)
+    return (int(found[1]), found[2]) if found else (1, value)
+
+
+def _addition(value: str) -> ImaginedChange:
+    count, like = _several(value)
+    return {"add": {"like": like, "count": count}}
+
+
+def _inventory(value: str) -> ImaginedChange:
+    """A field of an inventory, which is the total if none is named.
+
+    >>> _inventory("compute-1:VCPU.reserved=2")
+    {'inventory': {'provider': 'compute-1', 'resource_class': 'VCPU', 'reserved': 2}}
+    """
+    found = _INVENTORY.match(value)
+    field = found["field"] or "total" if found else ""
+    if found is None or field not in _FIELDS:
+        raise UnreadableRequest(
+            f"--set {value}: write a provider, a resource class and an amount, as in "
+            f"--set compute-1:VCPU=64 or compute-1:VCPU.reserved=2. Fields: {', '.join(_FIELDS)}."
+        )
+    is_ratio = field == "allocation_ratio"
+    if "." in found["value"] and not is_ratio:
+        raise UnreadableRequest(f"--set {value}: {field} is a whole number, such as 64.")
+    amount = float(found["value"]) if is_ratio else int(found["value"])
+    return {
+        "inventory": {
+            "provider": found["host"],
+            "resource_class": found["name"].upper(),
+            field: amount,
+        }
+    }
+
+
+def _trait(value: str, option: str, key: str) -> ImaginedChange:
+    found = _TRAIT.match(value)
+    if found is None:
+        raise UnreadableRequest(
+            f"{option} {value}: write a provider and a trait, as in {option} compute-1:CUSTOM_GOLD"
+        )
+    return {"traits": {"provider": found["host"], key: [found["name"].upper()]}}
+
+
+def _release(value: str) -> ImaginedChange:
+    if not is_uuid(value):
+        raise UnreadableRequest(
+            f"--release {value}: consumers have uuids only. `roost consumer list` prints them."
+        )
+    return {"release": value}
+
+
+_CHANGES: Mapping[str, Callable[[str], ImaginedChange]] = {
+    "--drain": lambda value: {"drain": value},
+    "--remove": lambda value: {"remove": value},
+    "--add-host": _addition,
+    "--set": _inventory,
+    "--add-trait": lambda value: _trait(value, "--add-trait", "add"),
+    "--drop-trait": lambda value: _trait(value, "--drop-trait", "remove"),
+    "--release": _release,
+}
+
+CHANGE_OPTIONS = frozenset({"--claim", *_CHANGES})
+"""The options that imagine a change."""

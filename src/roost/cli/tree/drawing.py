@@ -12,8 +12,8 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 from rich.tree import Tree
 
-from roost.cli.bars import Ink, ink_for, usage_bar
-from roost.cli.terminal import UNBROKEN_WIDTH, output_console
+from roost.cli.shared.bars import Ink, ink_for, usage_bar
+from roost.cli.shared.terminal import UNBROKEN_WIDTH, output_console
 from roost.client.declaration import Declaration
 from roost.client.drivers.driver import declared_tree
 from roost.client.inspection import InspectedTree, owners_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from roost.cli.ask.asked import asked_at
-from roost.cli.request.words import read_request
+from roost.cli.ask.explain import asked_at
+from roost.cli.ask.words import read_request
 
 PAIRS = read_request(
     "DISK_GB=5 --require A,B --require in:C,D --forbid E --in-tree tree --root-require R "

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from roost.cli.ask.fragmentation import FragmentationPicture
+from roost.cli.ask.capacity import FragmentationPicture
 from support.roost_command import roost
 from support.stubs.placement_stub import Reply
 from support.stubs.question_stub import HOST, NUMA, Serving, capacity, explanation

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from click.shell_completion import BashComplete
 
-from roost.cli import completers
 from roost.cli.main import cli
+from roost.cli.shared import completers
 from support.stubs.question_stub import Serving
 
 

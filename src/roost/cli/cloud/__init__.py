@@ -1,0 +1,1 @@
+"""The commands on what a server has: providers, consumers, names."""

@@ -1,0 +1,359 @@
+"""The commands `roost consumer` and `roost usage`: consumers of resources, and used amounts."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from http import HTTPStatus
+from itertools import islice
+from typing import Any
+
+import click
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from roost.cli.shared.bars import ink_for, progress_bar, usage_bar
+from roost.cli.shared.command import server_command
+from roost.cli.shared.completers import PROVIDER
+from roost.cli.shared.output import Facts, Output, Table, columns_of
+from roost.cli.shared.parameters import WORD
+from roost.cli.shared.terminal import echo_line, output_console
+from roost.client.cloud_reader import (
+    CloudProvider,
+    CloudReader,
+    Facet,
+    Holder,
+    ProviderChoice,
+    consumers_of,
+)
+from roost.client.errors import NotConfigured, NotOffered, PlacementError, QuestionRefused
+from roost.client.lookup import find_provider, find_uuid
+from roost.client.placement.placement import Administration
+from roost.client.questions import Questions, ask_totals
+from roost.model.identifiers import canonical_uuid, is_uuid
+from roost.model.text import counted, with_next
+
+_SHOWN = 1000
+_LISTED = columns_of("CONSUMER, RESOURCES, PROVIDERS?, TYPE?, PROJECT?, USER?")
+
+
+@click.group()
+def consumer() -> None:
+    """List consumers, and show what one of them holds.
+
+    \b
+    Examples:
+      roost consumer list --provider compute-1
+      roost consumer show 2e1b1e4a-5f0c-4c8e-9a53-0a4c5f6f4c11
+    """
+
+
+@server_command("list", "List consumers and what they hold.", of=consumer)
+@click.option(
+    "--provider",
+    "providers",
+    type=PROVIDER,
+    multiple=True,
+    help="Only consumers of this provider, and of all below it. May be repeated.",
+)
+@click.option("--project", type=WORD, metavar="ID", help="Only consumers of this project.")
+@click.option("--user", type=WORD, metavar="ID", help="Only consumers of this user.")
+@click.option("--type", "kind", type=WORD, metavar="TYPE", help="Only consumers of this type.")
+@click.option(
+    "--limit",
+    metavar="NUMBER",
+    type=click.IntRange(0),
+    default=_SHOWN,
+    show_default=True,
+    help="How many of them to list; 0 for all.",
+)
+def list_consumers(
+    *,
+    server: Administration,
+    providers: tuple[str, ...],
+    project: str | None,
+    user: str | None,
+    kind: str | None,
+    limit: int,
+) -> Output:
+    """List the consumers that hold something of these providers; of all providers without names.
+
+    Placement has no list of consumers. This command asks each provider for its allocations, and
+    then for each consumer: on a large cloud, name some providers.
+
+    \b
+    Examples:
+      roost consumer list --provider compute-1
+      roost consumer list --project 7d5b2c0e3f3c4b0e8a2d --output csv
+      roost consumer list --type INSTANCE --limit 0 --json
+    """
+    reader = CloudReader(server)
+    names = {provider.uuid: provider.name for provider in reader.providers()}
+    tops = [find_provider(server, name) for name in providers]
+    asked = _with_allocations(reader, ProviderChoice(below=tops if providers else None))
+    # One more than the limit tells whether there are more.
+    number = limit + 1 if limit else None
+    found = _first(number, _holders(reader, asked), project, user, kind)
+    shown = found[: limit or None]
+    notes = [
+        f"{counted(len(shown), 'consumer')}, gathered from the allocations of "
+        f"{counted(len(asked), 'provider')}."
+    ]
+    if len(found) > len(shown):
+        notes.append("There are more such consumers: --limit 0 lists all.")
+    values = [holder_json(holder, names) for holder in shown]
+    return Output(Table(_LISTED, [_row(holder, names) for holder in shown]), values, notes=notes)
+
+
+def _with_allocations(reader: CloudReader, chosen: ProviderChoice) -> list[CloudProvider]:
+    """The chosen providers with their allocations."""
+    with progress_bar("asking providers", transient=True) as advance:
+        return list(reader.providers(chosen, (Facet.ALLOCATIONS,), advance))
+
+
+def _holders(reader: CloudReader, providers: Sequence[CloudProvider]) -> Iterator[Holder]:
+    """The consumers that hold something of these providers."""
+    with progress_bar("asking consumers", transient=True) as advance:
+        yield from reader.consumers(consumers_of(providers), advance)
+
+
+def _first(
+    number: int | None,
+    holders: Iterator[Holder],
+    project: str | None,
+    user: str | None,
+    kind: str | None,
+) -> list[Holder]:
+    """So many of the consumers that the filters choose, or all; the rest is not asked for."""
+    chosen = (
+        holder
+        for holder in holders
+        if project in (None, holder.project)
+        and user in (None, holder.user)
+        and kind in (None, holder.type)
+    )
+    return list(islice(chosen, number))
+
+
+def _row(holder: Holder, names: dict[str, str]) -> list[object]:
+    return [
+        holder.uuid,
+        [f"{name}={amount}" for name, amount in holder.amounts.items()],
+        sorted(names.get(uuid, uuid) for uuid in holder.holds),
+        holder.type,
+        holder.project,
+        holder.user,
+    ]
+
+
+def holder_json(holder: Holder, names: dict[str, str]) -> dict[str, object]:
+    """A consumer as a JSON value, with the names of its providers."""
+    return {
+        "consumer": holder.uuid,
+        "project": holder.project,
+        "user": holder.user,
+        "type": holder.type,
+        "generation": holder.generation,
+        "allocations": [
+            {
+                "provider": {"uuid": uuid, "name": names.get(uuid)},
+                "resources": dict(sorted(amounts.items())),
+            }
+            for uuid, amounts in sorted(holder.holds.items())
+        ],
+    }
+
+
+_COLUMNS = columns_of("PROVIDER, UUID?, RESOURCE CLASS, >AMOUNT")
+
+
+@server_command("show", "Show what a consumer holds, and where.", of=consumer, watches=True)
+@click.argument("uuid", type=WORD, metavar="UUID")
+def show(*, server: Administration, uuid: str) -> Output:
+    """Show the allocations of a consumer, such as a server of Nova, with project and user.
+
+    \b
+    Examples:
+      roost consumer show 2e1b1e4a-5f0c-4c8e-9a53-0a4c5f6f4c11
+      roost consumer show 2e1b1e4a-5f0c-4c8e-9a53-0a4c5f6f4c11 --output yaml
+    """
+    if not is_uuid(uuid):
+        raise NotConfigured(
+            with_next(
+                f"{uuid} is no uuid, and Placement knows consumers by uuid only.",
+                "openstack server show NAME -c id",
+            )
+        )
+    uuid = canonical_uuid(uuid)
+    holder = CloudReader(server).consumer(uuid)
+    if holder is None:
+        raise PlacementError(
+            with_next(
+                f"Consumer {uuid} holds nothing, and Placement forgets such a consumer.",
+                "roost consumer list",
+            )
+        )
+    names = {}
+    for provider in holder.holds:
+        body = server.provider(provider)
+        if body is not None:
+            names[provider] = str(body["name"])
+    table = Table(
+        _COLUMNS,
+        [
+            [names.get(provider, provider), provider, name, amount]
+            for provider, amounts in sorted(
+                holder.holds.items(), key=lambda item: names.get(item[0], item[0])
+            )
+            for name, amount in sorted(amounts.items())
+        ],
+    )
+    return Output(table, holder_json(holder, names), _drawing(holder, table))
+
+
+def _drawing(holder: Holder, table: Table) -> RenderableType:
+    facts = Facts(
+        [
+            ("consumer", holder.uuid),
+            ("project", holder.project),
+            ("user", holder.user),
+            ("type", holder.type),
+            ("generation", holder.generation),
+        ]
+    )
+    return Group(facts, Text(), table)
+
+
+_TOTALS = columns_of("RESOURCE CLASS, >USED, >CAPACITY, >FREE, >RESERVED, >PROVIDERS")
+_DRAWN = columns_of("RESOURCE CLASS, , >USED, >CAPACITY, >FREE, >RESERVED?, >PROVIDERS?")
+_BAR_WIDTH = 10
+_OF_PROJECT = columns_of("CONSUMER TYPE, RESOURCE CLASS, >USED")
+_BY_PROJECT = columns_of("PROJECT, >CONSUMERS, RESOURCE CLASS, >USED")
+_COUNT = "consumer_count"
+_SUMS = ("used", "capacity", "free", "reserved", "providers")
+
+
+@server_command(watches=True)
+@click.option("--in-tree", type=PROVIDER, help="Only the tree of this provider.")
+@click.option(
+    "--project", type=WORD, metavar="ID", help="What this project uses, by type of consumer."
+)
+@click.option("--user", type=WORD, metavar="ID", help="With --project: only what this user uses.")
+@click.option("--by-project", is_flag=True, help="What each project uses.")
+def usage(
+    *,
+    server: Questions,
+    in_tree: str | None,
+    project: str | None,
+    user: str | None,
+    by_project: bool,
+) -> Output:
+    """Show used amounts and capacity of each resource class, of the whole cloud or of a tree.
+
+    Placement has no totals and no list of projects. So this command asks each provider, and with
+    --by-project each consumer. Roost tells the totals of the whole cloud in one answer. The
+    question for one --project is a single request.
+
+    \b
+    Examples:
+      roost usage
+      roost usage --in-tree compute-1 --watch
+      roost usage --project 7d5b2c0e3f3c4b0e8a2d
+      roost usage --by-project --output csv
+    """
+    if user and not project:
+        raise click.UsageError("--user needs --project, as in the API.")
+    if project and (by_project or in_tree):
+        raise click.UsageError("--project stands alone, or with --user.")
+    if project:
+        return _of_project(server, project, user)
+    if not by_project and not in_tree:
+        return _of_cloud(server)
+    chosen = ProviderChoice(in_trees=[find_uuid(server, in_tree)] if in_tree else None)
+    return (_by_project if by_project else _totals)(CloudReader(server), chosen)
+
+
+def _of_cloud(server: Questions) -> Output:
+    """The totals of all providers, from one answer if the server has such an answer."""
+    try:
+        return _shown(server.answer(ask_totals())["totals"])
+    except (NotOffered, QuestionRefused) as error:
+        # A policy may allow a caller every provider, but not this answer.
+        if isinstance(error, QuestionRefused) and error.status != HTTPStatus.FORBIDDEN:
+            raise
+    return _totals(CloudReader(server), ProviderChoice())
+
+
+def _totals(reader: CloudReader, chosen: ProviderChoice) -> Output:
+    totals: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    facets = (Facet.INVENTORIES, Facet.ALLOCATIONS)
+    with progress_bar("asking providers", transient=True) as advance:
+        for provider in reader.providers(chosen, facets, advance):
+            for name in provider.inventories.keys() | provider.used.keys():
+                used = provider.used.get(name, 0)
+                totals[name]["used"] += used
+                if name in provider.inventories:
+                    inventory = provider.inventory(name)
+                    capacity = int(inventory.capacity)
+                    totals[name].update(
+                        capacity=capacity,
+                        free=max(0, capacity - used),
+                        reserved=inventory.reserved,
+                        providers=1,
+                    )
+    return _shown(totals)
+
+
+def _shown(totals: Mapping[str, Mapping[str, int]]) -> Output:
+    rows: list[list[Any]] = [
+        [name, *(total[key] for key in _SUMS)] for name, total in sorted(totals.items())
+    ]
+    ink = ink_for(output_console())
+    drawn = [[row[0], usage_bar(row[1], row[2], ink, _BAR_WIDTH), *row[1:]] for row in rows]
+    totals_table = Table(_TOTALS, rows)
+    return Output(totals_table, totals_table.as_json(), Table(_DRAWN, drawn))
+
+
+def _of_project(server: Administration, project: str, user: str | None) -> Output:
+    found = server.usages_of_project(project, user)
+    # From 1.38 on, amounts stand below the type of their consumers.
+    by_type: Mapping[str, Mapping[str, Any]] = (
+        found if all(isinstance(value, dict) for value in found.values()) else {"all": found}
+    )
+    rows = [
+        [kind, name, amount]
+        for kind, amounts in sorted(by_type.items())
+        for name, amount in sorted(amounts.items())
+        if name != _COUNT
+    ]
+    if not rows:
+        echo_line(f"Project {project} uses nothing, or does not exist.", err=True)
+    value = {"project": project, "user": user, "usages": by_type}
+    return Output(Table(_OF_PROJECT, rows), value)
+
+
+def _by_project(reader: CloudReader, chosen: ProviderChoice) -> Output:
+    providers = _with_allocations(reader, chosen)
+    here = {provider.uuid for provider in providers}
+    consumers: Counter[str] = Counter()
+    amounts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for holder in _holders(reader, providers):
+        project = holder.project or "-"
+        consumers[project] += 1
+        for provider, held in holder.holds.items():
+            if provider in here:
+                amounts[project].update(held)
+    rows = [
+        [project, consumers[project], name, amount]
+        for project in sorted(amounts)
+        for name, amount in sorted(amounts[project].items())
+    ]
+    value = [
+        {
+            "project": project,
+            "consumers": consumers[project],
+            "usages": dict(sorted(amounts[project].items())),
+        }
+        for project in sorted(amounts)
+    ]
+    return Output(Table(_BY_PROJECT, rows), value)

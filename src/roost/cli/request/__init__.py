@@ -1,1 +1,0 @@
-"""Requests as people type them, and the query strings that servers take."""

@@ -1,0 +1,1 @@
+"""The commands of the server: its database, tokens and policy."""

@@ -1,0 +1,1 @@
+"""What every command has: its declaration, options, output and terminal."""
