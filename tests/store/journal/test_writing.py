@@ -72,6 +72,12 @@ class TwoTrees:
         body = {self.uuids[consumer]: claim for consumer, claim in claims.items()}
         return self.api.post("/allocations", body)
 
+    def adoption(self, provider: str, what: str, **body: Any) -> Answer:
+        return self.api.post(f"/roost/providers/{self.uuids[provider]}/{what}", body)
+
+    def audit(self, **body: Any) -> Answer:
+        return self.api.post("/roost/audit", {"known_consumers": [], **body})
+
     def reshape(self, inventories: dict[str, Any], **claims: Any) -> Answer:
         body = {
             "inventories": {self.uuids[name]: given for name, given in inventories.items()},
@@ -421,6 +427,41 @@ WRITES = (
         "no inventories reshaped to none",
         lambda world: world.reshape({"bare": world.inventories("bare")}),
         (INVENTORIES, "bare"),
+    ),
+    # Adoptions, and the audit
+    write(
+        "another uuid",
+        lambda world: world.adoption("other", "adopt", uuid=world.uuids["new"]),
+        (PROVIDER, "new"),
+    ),
+    write(
+        "another name, also below",
+        lambda world: world.adoption("host", "rename", name="renamed", descendants=True),
+        (PROVIDER, "host"),
+    ),
+    write(
+        "a provider merged into another one",
+        lambda world: world.adoption("host", "merge", into="other"),
+        (PROVIDER, "host"),
+        (PROVIDER, "child"),
+        (PROVIDER, "grandchild"),
+        (USAGE, "other"),
+        (TRAITS, "other"),
+        (AGGREGATES, "other"),
+    ),
+    write(
+        "a merge tried",
+        lambda world: world.adoption("host", "merge", into="other", dry_run=True),
+    ),
+    write(
+        "orphans deleted",
+        lambda world: world.audit(delete=True, at_most_percent=100),
+        (USAGE, "host"),
+        (USAGE, "child"),
+    ),
+    write(
+        "a deletion of orphans tried",
+        lambda world: world.audit(delete=True, at_most_percent=100, dry_run=True),
     ),
 )
 
