@@ -103,7 +103,7 @@ class InventoryColumns:
     def with_used_at(self, used_at: Mapping[int, int]) -> InventoryColumns:
         """The same inventories with another usage at some indexes."""
         indexes = np.fromiter(used_at, np.int32, len(used_at))
-        rows = np.searchsorted(self.indexes, indexes).clip(max=len(self.indexes) - 1)
+        rows = np.minimum(self.indexes.searchsorted(indexes), len(self.indexes) - 1)
         present = self.indexes[rows] == indexes
         rows = rows[present]
         used, room = self.used.copy(), self.room.copy()
@@ -113,7 +113,7 @@ class InventoryColumns:
 
     def at(self, indexes: npt.NDArray[np.integer]) -> InventoryColumns:
         """Only the rows of the providers at these indexes."""
-        rows = np.searchsorted(self.indexes, indexes).clip(max=len(self.indexes) - 1)
+        rows = np.minimum(self.indexes.searchsorted(indexes), len(self.indexes) - 1)
         return self.rows(rows[self.indexes[rows] == indexes])
 
     def rows(self, rows: npt.NDArray[np.integer] | BoolColumn) -> InventoryColumns:
@@ -276,7 +276,7 @@ class Block:
     def _with_usage(
         self, inventory: InventoryColumns, indexes: IndexColumn, used_of: Mapping[int, int]
     ) -> InventoryColumns:
-        rows = np.searchsorted(inventory.indexes, indexes).clip(max=len(inventory.indexes) - 1)
+        rows = np.minimum(inventory.indexes.searchsorted(indexes), len(inventory.indexes) - 1)
         rows = rows[inventory.indexes[rows] == indexes]
         if not len(rows):
             return inventory
