@@ -291,6 +291,11 @@ class Block:
         used[rows] = [used_of.get(id_, 0) for id_ in self.ids[inventory.indexes[rows]].tolist()]
         return inventory.with_used(used)
 
+    def only_at(self, indexes: npt.NDArray[np.integer]) -> Block:
+        """The same trees, of which only the providers at these indexes have inventories."""
+        inventories = {class_id: its.at(indexes) for class_id, its in self.inventories.items()}
+        return replace(self, inventories=inventories)
+
     def without(self, dropped: BoolColumn) -> Block:
         """The block without these trees."""
         selected = ~dropped[self.tree_numbers]
