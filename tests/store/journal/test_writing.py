@@ -72,6 +72,12 @@ class TwoTrees:
         body = {self.uuids[consumer]: claim for consumer, claim in claims.items()}
         return self.api.post("/allocations", body)
 
+    def adoption(self, provider: str, what: str, **body: Any) -> Answer:
+        return self.api.post(f"/roost/providers/{self.uuids[provider]}/{what}", body)
+
+    def audit(self, **body: Any) -> Answer:
+        return self.api.post("/roost/audit", {"known_consumers": [], **body})
+
     def reshape(self, inventories: dict[str, Any], **claims: Any) -> Answer:
         body = {
             "inventories": {self.uuids[name]: given for name, given in inventories.items()},
@@ -422,39 +428,40 @@ WRITES = (
         lambda world: world.reshape({"bare": world.inventories("bare")}),
         (INVENTORIES, "bare"),
     ),
-    # Adoption
+    # Adoptions, and the audit
     write(
         "another uuid",
-        lambda world: world.api.post("/roost/providers/host/adopt", {"uuid": world.uuids["new"]}),
+        lambda world: world.adoption("other", "adopt", uuid=world.uuids["new"]),
         (PROVIDER, "new"),
     ),
     write(
-        "another name, by itself",
-        lambda world: world.api.post("/roost/providers/child/rename", {"name": "renamed"}),
-        (PROVIDER, "child"),
+        "another name, also below",
+        lambda world: world.adoption("host", "rename", name="renamed", descendants=True),
+        (PROVIDER, "host"),
     ),
     write(
-        "a provider merged into another",
-        lambda world: world.api.post("/roost/providers/host/merge", {"into": "other"}),
+        "a provider merged into another one",
+        lambda world: world.adoption("host", "merge", into="other"),
         (PROVIDER, "host"),
         (PROVIDER, "child"),
         (PROVIDER, "grandchild"),
+        (USAGE, "other"),
         (TRAITS, "other"),
         (AGGREGATES, "other"),
-        (USAGE, "other"),
     ),
-    # Audits
     write(
-        "an audit that deletes orphans",
-        lambda world: world.api.post(
-            "/roost/audit", {"known_consumers": [], "delete": True, "at_most_percent": 100}
-        ),
+        "a merge tried",
+        lambda world: world.adoption("host", "merge", into="other", dry_run=True),
+    ),
+    write(
+        "orphans deleted",
+        lambda world: world.audit(delete=True, at_most_percent=100),
         (USAGE, "host"),
         (USAGE, "child"),
     ),
     write(
-        "an audit that deletes nothing",
-        lambda world: world.api.post("/roost/audit", {"known_consumers": []}),
+        "a deletion of orphans tried",
+        lambda world: world.audit(delete=True, at_most_percent=100, dry_run=True),
     ),
 )
 

@@ -72,30 +72,16 @@ def eligible_trees(forest: Forest, block_number: int, rules: Rules) -> EligibleT
         indexes = eligible_indexes(requirement, view)
         eligible.append(indexes)
         alive &= trees_with(block, indexes, reach_mask)
-    return _with_trait_choices(block, rules, eligible, alive)
+    return with_trait_choices(block, rules, eligible, alive)
 
 
-def scan_trees(
-    forest: Forest,
-    block_number: int,
-    rules: Rules,
-    eligible: list[IndexColumn],
-    alive: BoolColumn,
-) -> Iterator[AlikeTrees]:
-    """Of trees in which every group has a provider: those that may have a solution.
+def with_trait_choices(
+    block: Block, rules: Rules, eligible: list[IndexColumn], alive: BoolColumn
+) -> EligibleTrees | None:
+    """Of these trees, those in which every trait choice has a provider; `None` without any.
 
     `eligible` has the eligible providers of the block for each requirement.
     """
-    block = forest.blocks[block_number]
-    found = _with_trait_choices(block, rules, eligible, alive)
-    if found is not None:
-        yield from alike_trees(block, block_number, rules, found)
-
-
-def _with_trait_choices(
-    block: Block, rules: Rules, eligible: list[IndexColumn], alive: BoolColumn
-) -> EligibleTrees | None:
-    """Of these trees, those in which every trait choice has a provider; `None` without any."""
     for choice in rules.plan.trait_choices:
         if not alive.any():
             return None

@@ -150,12 +150,17 @@ def find_candidates(
     )
 
 
-def has_candidate(forest: Forest, tree: TreeRef, query: CandidateQuery, effort: Effort) -> bool:
-    """Whether a tree has a candidate for a query, as far as the effort suffices to know."""
+def has_candidate(
+    forest: Forest, sharing: Forest, tree: TreeRef, query: CandidateQuery, effort: Effort
+) -> bool:
+    """Whether a tree has a candidate for a query, as far as the effort suffices to know.
+
+    `sharing` is the forest with its sharing providers alone, which many questions may share.
+    """
     plan = make_plan(forest, query)
     if plan is None:
         return False
-    rules = Rules(plan, SharingProviders(forest, plan, effort.pause), effort)
+    rules = Rules(plan, SharingProviders(sharing, plan, effort.pause), effort)
     problem = problem_in(forest, tree, rules)
     return problem is not None and any(step is not None for step in solve(rules, problem))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import compress
 from typing import TypeAlias
 
 import numpy as np
@@ -137,11 +138,11 @@ def _of_block(
     """The sharing providers at these indexes that meet a requirement and are in an aggregate."""
     block = forest.blocks[block_number]
     view = BlockView(block, block_number, as_sharing=True)
-    eligible = [set(eligible_indexes(its, view).tolist()) for its in plan.requirements]
-    for index in indexes:
-        requirement_indexes = frozenset(
-            requirement_index for requirement_index, found in enumerate(eligible) if index in found
-        )
+    eligible = [
+        block.are_among(indexes, eligible_indexes(its, view)).tolist() for its in plan.requirements
+    ]
+    for index, *are_eligible in zip(indexes, *eligible, strict=True):
+        requirement_indexes = frozenset(compress(range(len(eligible)), are_eligible))
         ref = ProviderRef(block_number, index)
         aggregates = forest.aggregates_of(ref)
         if requirement_indexes and aggregates:

@@ -12,11 +12,14 @@ from typing import NamedTuple
 import numpy as np
 
 from roost.model.candidates import CandidateQuery
-from roost.search.candidates.effort import no_pause
+from roost.search.candidates.effort import Effort, no_pause
+from roost.search.candidates.plan import make_plan
+from roost.search.candidates.rules import Rules
+from roost.search.candidates.scan import eligible_trees, may_fit
+from roost.search.candidates.sharing import SharingProviders
 from roost.search.candidates.variants import variants_of
 from roost.search.capacity.parts import stock_at
-from roost.search.conditions.stages import GROUP_STAGES, RequestStage
-from roost.search.explain.account import take_account
+from roost.search.explain.account import SolvedTrees
 from roost.search.forest.block import Block
 from roost.search.forest.forest import Forest
 from roost.search.forest.rows import BoolColumn, IntColumn
@@ -87,19 +90,26 @@ def _trees_with_candidates(
 def _trees_of_variant(
     forest: Forest, query: CandidateQuery, pause: Callable[[], None]
 ) -> list[BoolColumn]:
-    account = take_account(forest, query, pause=pause)
-    left = account.left[RequestStage.TOGETHER]
-    usable = [left[block_number] for block_number in range(len(forest.blocks))]
+    plan = make_plan(forest, query)
+    if plan is None:
+        return [np.zeros(block.tree_count, np.bool_) for block in forest.blocks]
+    rules = Rules(plan, SharingProviders(forest, plan, pause), Effort(pause=pause))
+    solved = SolvedTrees(rules)
+    for block_number, block in enumerate(forest.blocks):
+        pause()
+        fits = may_fit(rules, block, block_number)
+        found = eligible_trees(forest, block_number, rules) if fits else None
+        solved.add_block(block, block_number, found)
+    solved.finish()
+    usable = list(solved.together.values())
     aggregates: set[str] = set()
-    if forest.sharing_refs:
+    if rules.sharing_providers:
         for block, trees in zip(forest.blocks, usable, strict=True):
             set_numbers = np.unique(block.tree_aggregate_set_numbers[trees])
             aggregates.update(*(forest.aggregate_sets[number] for number in set_numbers.tolist()))
-    for by_stage in account.staged_trees.sharing.refs:
-        for ref in by_stage[GROUP_STAGES[-1]]:
-            if not aggregates.isdisjoint(forest.aggregates_of(ref)):
-                block_number, tree_number = forest.tree_of(ref)
-                usable[block_number][tree_number] = True
+    for provider in rules.sharing_providers.providers:
+        if not aggregates.isdisjoint(provider.aggregates):
+            usable[provider.own_tree.block_number][provider.own_tree.tree_number] = True
     return usable
 
 

@@ -264,11 +264,8 @@ def _only(forest: Forest, trees: HoldingTrees) -> Forest:
     is_chosen = np.zeros(block.tree_count, np.bool_)
     is_chosen[trees.tree_numbers] = True
     kept = np.flatnonzero(is_chosen[block.tree_numbers])
-    inventories = {
-        class_id: inventory.at(kept) for class_id, inventory in block.inventories.items()
-    }
     blocks = list(forest.blocks)
-    blocks[trees.block_number] = replace(block, inventories=inventories)
+    blocks[trees.block_number] = block.only_at(kept)
     return replace(forest, blocks=tuple(blocks))
 
 

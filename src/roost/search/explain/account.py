@@ -20,13 +20,21 @@ from roost.search.candidates.kept_work import KeptWork, SearchWork
 from roost.search.candidates.plan import make_any_plan
 from roost.search.candidates.problem import Problem
 from roost.search.candidates.rules import Rules
-from roost.search.candidates.scan import AlikeTrees, eligible_trees, excluding_stage, scan_trees
+from roost.search.candidates.scan import (
+    AlikeTrees,
+    EligibleTrees,
+    alike_trees,
+    eligible_trees,
+    excluding_stage,
+    with_trait_choices,
+)
 from roost.search.candidates.sharing import SharingProviders
 from roost.search.candidates.solving import Step, solve
 from roost.search.conditions.condition import BlockView
 from roost.search.conditions.stages import GROUP_STAGES, RESOURCE_STAGES, GroupStage, RequestStage
 from roost.search.explain.joint_conditions import JointCondition, find_conflict, without_conditions
 from roost.search.explain.staged_trees import LeftByStage, StagedTrees
+from roost.search.forest.block import Block
 from roost.search.forest.forest import Forest, ProviderRef, TreeRef
 from roost.search.forest.rows import BoolColumn
 
@@ -128,6 +136,58 @@ class _Funnel:
             count.providers += len(sharing)
 
 
+class SolvedTrees:
+    """Finds the trees that have a candidate, and solves each problem that trees pose once."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        # The trees that have a candidate, by block number.
+        self.together: dict[int, BoolColumn] = {}
+        # Whether a problem has a solution.
+        self.solvable: dict[Problem, bool] = {}
+        # The count of trees whose problem is among these.
+        self.remembered_trees = 0
+        # The trees whose problems take long.
+        self._hard: list[tuple[AlikeTrees, Iterator[Step]]] = []
+
+    def add_block(self, block: Block, block_number: int, found: EligibleTrees | None) -> None:
+        """Add a block, of which only these trees may have a candidate."""
+        together = self.together[block_number] = np.zeros(block.tree_count, np.bool_)
+        if found is None:
+            return
+        if self._rules.slots_are_independent:
+            together[found.tree_numbers] = True
+            return
+        for alike in alike_trees(block, block_number, self._rules, found):
+            self._add_alike(alike)
+
+    def finish(self) -> None:
+        """Solve the problems that take long."""
+        for alike, steps in self._hard:
+            self._remember(alike, solvable=any(step is not None for step in steps))
+
+    def _add_alike(self, alike: AlikeTrees) -> None:
+        """Add trees with one problem; later, if it takes long to see whether it has a solution."""
+        known = self.solvable.get(alike.problem)
+        if known is not None:
+            self._remember(alike, solvable=known)
+            return
+        steps = solve(self._rules, alike.problem)
+        first = next(steps, False)
+        if first is None:
+            self._hard.append((alike, steps))
+        else:
+            self._remember(alike, solvable=first is not False)
+
+    def _remember(self, alike: AlikeTrees, *, solvable: bool) -> None:
+        if solvable:
+            self.together[alike.block_number][alike.tree_numbers] = True
+        known = alike.problem in self.solvable
+        if known or self._rules.effort.hold(alike.problem.memory_words):
+            self.solvable[alike.problem] = solvable
+            self.remembered_trees += len(alike.tree_numbers)
+
+
 class _AccountTaker:
     """Goes through the blocks of a forest and counts."""
 
@@ -143,15 +203,11 @@ class _AccountTaker:
         funnels = {indexes: _Funnel(indexes) for indexes in by_suffix.values()}
         self._by_suffix = {suffix: funnels[indexes] for suffix, indexes in by_suffix.items()}
         self._funnels = tuple(funnels.values())
+        self._solved = SolvedTrees(self._rules)
         self._left: dict[RequestStage, dict[int, BoolColumn]] = {
             stage: {} for stage in RequestStage
         }
-        # Whether a problem has a solution.
-        self._solvable: dict[Problem, bool] = {}
-        # The count of trees whose problem is among these.
-        self._remembered_trees = 0
-        # The trees whose problems take long.
-        self._hard: list[tuple[AlikeTrees, Iterator[Step]]] = []
+        self._left[RequestStage.TOGETHER] = self._solved.together
 
     def account(self) -> Account:
         """The account of all blocks."""
@@ -159,8 +215,7 @@ class _AccountTaker:
             self._add_block(block_number)
         for funnel in self._funnels:
             funnel.add_sharing(self._trees)
-        for alike, steps in self._hard:
-            self._remember(alike, solvable=any(step is not None for step in steps))
+        self._solved.finish()
         groups = tuple(
             GroupAccount(suffix, funnel.counts) for suffix, funnel in self._by_suffix.items()
         )
@@ -172,8 +227,8 @@ class _AccountTaker:
         conflict = find_conflict(
             self._forest,
             self._rules,
-            self._solvable,
-            is_complete=self._remembered_trees == tree_count,
+            self._solved.solvable,
+            is_complete=self._solved.remembered_trees == tree_count,
             only_tree=self._trees.only_tree,
         )
         return replace(account, conflict=conflict)
@@ -191,35 +246,9 @@ class _AccountTaker:
         for its in left:
             alive = alive & its[-1].trees
         self._left[RequestStage.GROUPS][block_number] = alive
-        if rules.slots_are_independent:
-            self._left[RequestStage.TOGETHER][block_number] = alive.copy()
-            return
-        self._left[RequestStage.TOGETHER][block_number] = np.zeros_like(alive)
         eligible = [its[-1].indexes for its in left]
-        for alike in scan_trees(self._forest, block_number, rules, eligible, alive):
-            self._add_alike(alike)
-
-    def _add_alike(self, alike: AlikeTrees) -> None:
-        """Add trees with one problem; later, if it takes long to see whether it has a solution."""
-        known = self._solvable.get(alike.problem)
-        if known is not None:
-            self._remember(alike, solvable=known)
-            return
-        steps = solve(self._rules, alike.problem)
-        first = next(steps, False)
-        if first is None:
-            self._hard.append((alike, steps))
-        else:
-            self._remember(alike, solvable=first is not False)
-
-    def _remember(self, alike: AlikeTrees, *, solvable: bool) -> None:
-        if solvable:
-            together = self._left[RequestStage.TOGETHER][alike.block_number]
-            together[alike.tree_numbers] = True
-        known = alike.problem in self._solvable
-        if known or self._rules.effort.hold(alike.problem.memory_words):
-            self._solvable[alike.problem] = solvable
-            self._remembered_trees += len(alike.tree_numbers)
+        found = with_trait_choices(block, rules, eligible, alive)
+        self._solved.add_block(block, block_number, found)
 
 
 def _differ(first: LeftByStage, second: LeftByStage) -> bool:

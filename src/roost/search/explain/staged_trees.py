@@ -7,6 +7,7 @@ is left reaches it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -54,12 +55,13 @@ class StagedSharing:
         return not tree_aggregates.isdisjoint(self._forest.aggregates_of(ref))
 
     def _add_block(self, plan: Plan, block_number: int, refs: list[ProviderRef]) -> None:
-        view = BlockView(self._forest.blocks[block_number], block_number, as_sharing=True)
+        block = self._forest.blocks[block_number]
+        view = BlockView(block, block_number, as_sharing=True)
+        own = [ref.provider_index for ref in refs]
         for requirement, by_stage in zip(plan.requirements, self.refs, strict=True):
             left = eligible_by_stage(requirement, view)
             for stage, indexes in zip(GROUP_STAGES, left, strict=True):
-                found = set(indexes.tolist())
-                by_stage[stage] += [ref for ref in refs if ref.provider_index in found]
+                by_stage[stage] += compress(refs, block.are_among(own, indexes))
 
     def _mask(self, refs: tuple[ProviderRef, ...]) -> SetMask:
         if not refs:

@@ -106,7 +106,7 @@ class InventoryColumns:
     def with_used_at(self, used_at: Mapping[int, int]) -> InventoryColumns:
         """The same inventories with another usage at some indexes."""
         indexes = np.fromiter(used_at, np.int32, len(used_at))
-        rows = np.searchsorted(self.indexes, indexes).clip(max=len(self.indexes) - 1)
+        rows = np.minimum(self.indexes.searchsorted(indexes), len(self.indexes) - 1)
         present = self.indexes[rows] == indexes
         rows = rows[present]
         used, room = self.used.copy(), self.room.copy()
@@ -116,7 +116,7 @@ class InventoryColumns:
 
     def at(self, indexes: npt.NDArray[np.integer]) -> InventoryColumns:
         """Only the rows of the providers at these indexes."""
-        rows = np.searchsorted(self.indexes, indexes).clip(max=len(self.indexes) - 1)
+        rows = np.minimum(self.indexes.searchsorted(indexes), len(self.indexes) - 1)
         return self.rows(rows[self.indexes[rows] == indexes])
 
     def rows(self, rows: npt.NDArray[np.integer] | BoolColumn) -> InventoryColumns:
@@ -206,6 +206,13 @@ class Block:
         """The uuid of a tree's root."""
         return self.uuids[int(self.starts[tree_number])].decode()
 
+    def are_among(self, indexes: Sequence[int], found: IndexColumn) -> BoolColumn:
+        """For each of a few indexes, whether it is among those that were found."""
+        # A set of all that were found takes six times as long.
+        mask = np.zeros(len(self), np.bool_)
+        mask[found] = True
+        return mask[indexes]
+
     def indexes_of(self, ids: Sequence[int]) -> IndexColumn:
         """The indexes of those providers of the block that have one of a few sorted ids."""
         low, high = self.id_range
@@ -282,13 +289,18 @@ class Block:
     def _with_usage(
         self, inventory: InventoryColumns, indexes: IndexColumn, used_of: Mapping[int, int]
     ) -> InventoryColumns:
-        rows = np.searchsorted(inventory.indexes, indexes).clip(max=len(inventory.indexes) - 1)
+        rows = np.minimum(inventory.indexes.searchsorted(indexes), len(inventory.indexes) - 1)
         rows = rows[inventory.indexes[rows] == indexes]
         if not len(rows):
             return inventory
         used = inventory.used.copy()
         used[rows] = [used_of.get(id_, 0) for id_ in self.ids[inventory.indexes[rows]].tolist()]
         return inventory.with_used(used)
+
+    def only_at(self, indexes: npt.NDArray[np.integer]) -> Block:
+        """The same trees, of which only the providers at these indexes have inventories."""
+        inventories = {class_id: its.at(indexes) for class_id, its in self.inventories.items()}
+        return replace(self, inventories=inventories)
 
     def without(self, dropped: BoolColumn) -> Block:
         """The block without these trees."""

@@ -96,6 +96,13 @@ class Forest:
             found.setdefault(block_number, []).append(index)
         return found
 
+    def with_sharing_alone(self) -> Forest:
+        """The same trees; of blocks with sharing providers, these alone have inventories."""
+        blocks = list(self.blocks)
+        for block_number, indexes in self.sharing_indexes_by_block().items():
+            blocks[block_number] = blocks[block_number].only_at(np.asarray(indexes))
+        return replace(self, blocks=tuple(blocks))
+
     def aggregates_of(self, provider: ProviderRef) -> frozenset[str]:
         """The aggregates in which a provider is."""
         block_number, index = provider

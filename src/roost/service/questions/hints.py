@@ -117,6 +117,7 @@ class _Check:
 
     def __init__(self, forest: Forest, query: CandidateQuery, pause: Callable[[], None]) -> None:
         self._forest = forest
+        self._sharing = forest.with_sharing_alone()
         self._query = query
         self._effort = Effort(units=_UNITS_MAX, pause=pause)
         self._left = _CHECKS_MAX
@@ -146,7 +147,7 @@ class _Check:
     def _works(self, query: CandidateQuery, tree: TreeRef | None) -> bool:
         self._left -= 1
         if tree is not None:
-            return has_candidate(self._forest, tree, query, self._effort)
+            return has_candidate(self._forest, self._sharing, tree, query, self._effort)
         one = replace(query, limit=1)
         found = find_candidates(self._forest, one, CandidateOrder(), pause=self._effort.pause)
         return bool(found.count)
