@@ -20,7 +20,7 @@ from roost.client.errors import (
     TransportFailed,
     UnreadableAnswer,
 )
-from roost.client.placement.placement import Administration
+from roost.client.questions import Questions
 from roost.client.transport import PlacementRequest, PlacementResponse
 from roost.client.transport.connecting import connect, names_a_server
 from roost.client.transport.http import NO_TLS, Timeouts
@@ -252,6 +252,6 @@ def server_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(command)
     def with_server(*, connection: ConnectionSettings, **arguments: Any) -> Any:
         with connection.open() as transport:
-            return command(server=Administration(transport), **arguments)
+            return command(server=Questions(transport), **arguments)
 
     return connection_options(with_server)
