@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 from roost.client.errors import ChangeFailed, NotOffered, PlacementError, QuestionRefused
 from roost.client.placement.answers import reason_of, require_ok
 from roost.client.placement.placement import Administration
-from roost.client.shapes import AMOUNTS, NULL, JsonShape
+from roost.client.shapes import AMOUNTS, NULL, NUMBER, JsonShape
 from roost.client.transport import PlacementResponse
 
 Json: TypeAlias = Mapping[str, Any]
@@ -56,6 +56,10 @@ RESILIENCE: JsonShape = {
     "survives": int,
     "of?": int,
     "roots": [{"root": _REFERENCE, "text?": (str, NULL)}],
+    "next?": (str, NULL),
+}
+CONSUMERS: JsonShape = {
+    "consumers": [{"consumer": str, "created_at": (str, NULL), "size": NUMBER, "providers": int}],
     "next?": (str, NULL),
 }
 AUDIT: JsonShape = {
@@ -198,6 +202,17 @@ def ask_whatif(
     return ServerQuestion("/roost/whatif", "", shape, body)
 
 
+def ask_consumers(at_most: int | None, **conditions: str | None) -> ServerQuestion:
+    """The consumers that match the conditions; `at_most` is how many the caller needs.
+
+    >>> ask_consumers(5, type="INSTANCE", user=None).address
+    '/roost/consumers?type=INSTANCE&page_limit=5'
+    """
+    question = ServerQuestion("/roost/consumers", "", CONSUMERS, rows="consumers")
+    length = min(at_most or _PAGE_LIMIT, _PAGE_LIMIT)
+    return question.with_parameters(**conditions, page_limit=length)
+
+
 def audit(body: Json) -> ServerChange:
     """What is wrong with the cloud; with `delete` in the body, orphans are deleted.
 
@@ -230,10 +245,15 @@ def _of_provider(provider: str, verb: str, body: Json, shape: JsonShape) -> Serv
 class Questions(Administration):
     """Asks one server. A query is a query string of `GET /allocation_candidates`."""
 
-    def answer(self, question: ServerQuestion) -> dict[str, Any]:
-        """The answer to a question; of an answer with pages, the rows of all pages."""
+    def answer(self, question: ServerQuestion, at_most: int | None = None) -> dict[str, Any]:
+        """The answer to a question; of an answer with pages, the rows of all pages.
+
+        With `at_most`, the pages end with so many rows, or with a few more.
+        """
         answer = self._page(question)
         while marker := answer.get("next"):
+            if at_most is not None and len(answer[question.rows]) >= at_most:
+                break
             page = self._page(question.with_parameters(marker=marker))
             rows = page[question.rows]
             answer[question.rows] += rows
