@@ -53,6 +53,7 @@ _COMMANDS_OF_HOST = {
     "trait": ("cloud.vocabulary:trait", "List, show, create and delete traits."),
     "class": ("cloud.vocabulary:resource_class", "List, show, create and delete resource classes."),
     "doctor": ("cloud.doctor:doctor", "Look for what is wrong with a server."),
+    "audit": ("cloud.audit:audit", "Find orphans and other things that are wrong."),
     "completion": ("completion:completion", "Print the completion script of a shell."),
     "man": ("man:man", "Show or write manual pages."),
 }

@@ -201,9 +201,18 @@ class QuestionRefused(PlacementError):
     """The server did not answer a question about candidates, for instance for a misspelt name."""
 
 
+class ChangeFailed(PlacementError):
+    """The server did not make a change under `/roost/`; with a status of 5xx it may have."""
+
+
 class NotOffered(PlacementError):
     """The server lacks the route of this path: it is not Roost, or an older Roost."""
 
     def __init__(self, message: str, path: str) -> None:
         self.path = path
         super().__init__(message)
+
+    def advising(self, command: str) -> NotOffered:
+        """The same error for an operator, with the command that helps on any server."""
+        text = f"This server is no Roost server, or an older one: it does not offer {self.path}."
+        return NotOffered(with_next(text, command), self.path)

@@ -1,6 +1,7 @@
 """Questions to a server: candidates, which every server answers, and those under `/roost/`.
 
-One function makes each question; an answer is the JSON that the server sends, as it is.
+One function makes each question; an answer is the JSON that the server sends, as it is. The
+changes that only `/roost/` offers are here too: each has a question for what it would change.
 """
 
 from __future__ import annotations
@@ -8,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
-from roost.client.errors import NotOffered, QuestionRefused
+from roost.client.errors import ChangeFailed, NotOffered, PlacementError, QuestionRefused
 from roost.client.placement.answers import reason_of, require_ok
 from roost.client.placement.placement import Administration
-from roost.client.shapes import AMOUNTS, NULL, JsonShape
+from roost.client.shapes import AMOUNTS, NULL, NUMBER, JsonShape
 from roost.client.transport import PlacementResponse
 
 Json: TypeAlias = Mapping[str, Any]
@@ -60,6 +61,35 @@ RESILIENCE: JsonShape = {
     "roots": [{"root": _REFERENCE, "text?": (str, NULL)}],
     "next?": (str, NULL),
 }
+CONSUMERS: JsonShape = {
+    "consumers": [{"consumer": str, "created_at": (str, NULL), "size": NUMBER, "providers": int}],
+    "next?": (str, NULL),
+}
+AUDIT: JsonShape = {
+    "findings": [
+        {
+            "kind": str,
+            "provider": (_REFERENCE, NULL),
+            "consumer": (str, NULL),
+            "text": str,
+            "mend": ({"method": str, "path": str, "body?": object}, NULL),
+            "deleted": bool,
+        }
+    ],
+    "counts": AMOUNTS,
+    "consumers": int,
+    "next?": (str, NULL),
+}
+_CHANGED: JsonShape = {"provider": _REFERENCE, "was": _REFERENCE}
+MERGED: JsonShape = {
+    "provider": _REFERENCE,
+    "merged": _REFERENCE,
+    "consumers": int,
+    "resource_classes": [str],
+    "traits": [str],
+    "aggregates": [str],
+    "children": [_REFERENCE],
+}
 _SIDES: JsonShape = {
     "capacity": CAPACITY,
     "explain": EXPLANATION,
@@ -75,6 +105,8 @@ class ServerQuestion:
     query: str
     shape: JsonShape
     body: Any = None
+    # The member of the answer that has pages.
+    rows: str = "roots"
 
     @property
     def address(self) -> str:
@@ -85,6 +117,29 @@ class ServerQuestion:
         """The question with further parameters, without those that are `None`."""
         given = urlencode({name: value for name, value in own.items() if value is not None})
         return replace(self, query="&".join(part for part in (self.query, given) if part))
+
+
+@dataclass(frozen=True, slots=True)
+class ServerChange:
+    """A request under `/roost/` that changes something, and the shape of its answer."""
+
+    path: str
+    body: Json
+    shape: JsonShape
+    query: str = ""
+    rows: str = "roots"
+
+    @property
+    def rehearsal(self) -> ServerQuestion:
+        """The question what the change would do."""
+        return self._asking({**self.body, "dry_run": True})
+
+    def rest(self, marker: str, **body: Any) -> ServerQuestion:
+        """The question for the further pages of the answer, with another value in the body."""
+        return self._asking({**self.body, **body}).with_parameters(marker=marker)
+
+    def _asking(self, body: Json) -> ServerQuestion:
+        return ServerQuestion(self.path, self.query, self.shape, body, self.rows)
 
 
 def ask_candidates(query: str) -> ServerQuestion:
@@ -156,20 +211,76 @@ def ask_whatif(
     return ServerQuestion("/roost/whatif", "", shape, body)
 
 
+def ask_consumers(at_most: int | None, **conditions: str | None) -> ServerQuestion:
+    """The consumers that match the conditions; `at_most` is how many the caller needs.
+
+    >>> ask_consumers(5, type="INSTANCE", user=None).address
+    '/roost/consumers?type=INSTANCE&page_limit=5'
+    """
+    question = ServerQuestion("/roost/consumers", "", CONSUMERS, rows="consumers")
+    length = min(at_most or _PAGE_LIMIT, _PAGE_LIMIT)
+    return question.with_parameters(**conditions, page_limit=length)
+
+
+def audit(body: Json) -> ServerChange:
+    """What is wrong with the cloud; with `delete` in the body, orphans are deleted.
+
+    >>> audit({}).rehearsal.address
+    '/roost/audit?page_limit=10000'
+    """
+    return ServerChange("/roost/audit", body, AUDIT, f"page_limit={_PAGE_LIMIT}", "findings")
+
+
+def adopt(provider: str, uuid: str) -> ServerChange:
+    """Give a provider another uuid."""
+    return _of_provider(provider, "adopt", {"uuid": uuid}, _CHANGED)
+
+
+def rename(provider: str, name: str, *, descendants: bool) -> ServerChange:
+    """Give a provider another name, and those below it whose names begin with the old one."""
+    body = {"name": name, "descendants": descendants}
+    return _of_provider(provider, "rename", body, {"renamed": [_CHANGED]})
+
+
+def merge(provider: str, into: str, *, force: bool) -> ServerChange:
+    """Let one provider take over all that another one has."""
+    return _of_provider(provider, "merge", {"into": into, "force": force}, MERGED)
+
+
+def _of_provider(provider: str, verb: str, body: Json, shape: JsonShape) -> ServerChange:
+    return ServerChange(f"/roost/providers/{quote(provider, safe='')}/{verb}", body, shape)
+
+
 class Questions(Administration):
     """Asks one server. A query is a query string of `GET /allocation_candidates`."""
 
-    def answer(self, question: ServerQuestion) -> dict[str, Any]:
-        """The answer to a question; of an answer with pages of roots, the roots of all pages."""
+    def answer(self, question: ServerQuestion, at_most: int | None = None) -> dict[str, Any]:
+        """The answer to a question; of an answer with pages, the rows of all pages.
+
+        With `at_most`, the pages end with so many rows, or with a few more.
+        """
         answer = self._page(question)
         if "next?" not in question.shape:
             return answer
         while marker := answer.get("next"):
+            if at_most is not None and len(answer[question.rows]) >= at_most:
+                break
             page = self._page(question.with_parameters(marker=marker))
-            answer["roots"] += page["roots"]
-            # A page without roots is the last one, or the pages would have no end.
-            answer["next"] = page.get("next") if page["roots"] else None
+            rows = page[question.rows]
+            answer[question.rows] += rows
+            # A page without rows is the last one, or the pages would have no end.
+            answer["next"] = page.get("next") if rows else None
         return answer
+
+    def make(self, change: ServerChange) -> dict[str, Any]:
+        """Make a change; the first page of what the server says about it.
+
+        A second copy of the request could meet what the first one did, so it is sent once.
+        """
+        address = f"{change.path}?{change.query}" if change.query else change.path
+        answer = self._send("POST", address, change.body, str(self.version))
+        demand_answered(change.path, answer, ChangeFailed, "change")
+        return dict(answer.shaped(change.shape))
 
     def _page(self, question: ServerQuestion) -> dict[str, Any]:
         method = "GET" if question.body is None else "POST"
@@ -181,17 +292,22 @@ class Questions(Administration):
         return dict(answer.shaped(question.shape))
 
 
-def demand_answered(path: str, answer: PlacementResponse) -> None:
-    """Raise an error if the server refused a question, or does not know it."""
+def demand_answered(
+    path: str,
+    answer: PlacementResponse,
+    failure: type[PlacementError] = QuestionRefused,
+    noun: str = "question",
+) -> None:
+    """Raise an error if the server refused a question or change, or does not know it."""
     code = answer.code or ""
     if answer.status == 404 and path.startswith(OWN_PREFIX) and not code.startswith(_OWN_CODES):
         raise NotOffered(f"The server does not offer {path}", path)
     if answer.status in (400, 404, 409):
-        raise QuestionRefused(
-            f"The server refused the question {path}",
+        raise failure(
+            f"The server refused the {noun} {path}",
             status=answer.status,
             detail=reason_of(answer),
             request_id=answer.request_id,
             code=answer.code,
         )
-    require_ok(answer, QuestionRefused, f"The server did not answer {path}")
+    require_ok(answer, failure, f"The server did not answer {path}")

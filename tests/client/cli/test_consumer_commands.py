@@ -12,6 +12,7 @@ from roost.client.errors import NotOffered, QuestionRefused
 from roost.client.questions import Questions, ServerQuestion, ask_totals
 from support.client.live_providers import LiveProviders
 from support.roost_command import roost
+from support.stubs.placement_stub import PlacementStub, Received, Reply
 from support.transports.tampering import one_server
 
 
@@ -32,7 +33,9 @@ def host(live_providers: LiveProviders) -> LiveProviders:
     return live_providers
 
 
-def test_consumers_are_gathered_from_the_allocations_of_providers(host: LiveProviders) -> None:
+def test_consumers_are_listed_with_what_they_hold(
+    host: LiveProviders, request: pytest.FixtureRequest
+) -> None:
     outcome = roost("consumer", "list", "--provider", host.name("host"), "--json")
     found = {host.short(one["consumer"]): one for one in outcome.json}
     assert found.keys() == {"first", "second"}
@@ -44,7 +47,9 @@ def test_consumers_are_gathered_from_the_allocations_of_providers(host: LiveProv
         for short, resources in (("host", {"VCPU": 6}), ("gpu", {"VGPU": 1}))
     }
     assert (found["second"]["type"], found["first"]["type"]) == ("INSTANCE", None)
-    assert "2 consumers, gathered from the allocations of 2 providers." in outcome.err
+    is_roost = request.node.callspec.params["server"] == "roost"
+    how = "the oldest first" if is_roost else "gathered from the allocations of 2 providers"
+    assert f"2 consumers, {how}." in outcome.err
 
 
 @one_server
@@ -59,6 +64,77 @@ def test_consumers_are_chosen_by_provider_project_user_and_type(host: LiveProvid
     assert chosen(*top, "--user", "user") == ["first"]
     assert chosen(*top, "--type", "INSTANCE") == ["second"]
     assert chosen(*top, "--type", "MIGRATION") == []
+    assert chosen(*top, "--older-than", "1h") == []
+    assert chosen(*top, "--older-than", "0") == ["first", "second"]
+
+
+@one_server
+def test_consumers_are_listed_by_age_or_by_size(host: LiveProviders) -> None:
+    def listed(*arguments: str) -> list[str]:
+        rows = roost("consumer", "list", "--json", *arguments).json
+        return [host.short(row["consumer"]) for row in rows]
+
+    # A consumer of two of the providers is listed once.
+    host.add("elsewhere", totals={"VCPU": 8})
+    host.claim("first", host={"VCPU": 1}, elsewhere={"VCPU": 1})
+    host.claim("third", elsewhere={"VCPU": 7})
+    both = ("--provider", host.name("host"), "--provider", host.name("elsewhere"))
+    assert listed("--provider", host.name("elsewhere")) == ["first", "third"]
+    assert listed(*both, "--order", "size") in (
+        ["third", "first", "second"],
+        ["third", "second", "first"],
+    )
+    assert listed(*both, "--order", "size", "--limit", "1") == ["third"]
+    wrong = roost("consumer", "list", "--older-than", "soon")
+    assert (wrong.status, wrong.out) == (1, "")
+    assert "older_than is 'soon'" in wrong.err
+
+
+def test_filters_go_to_the_server_and_no_provider_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bodies = {
+        "/": {"versions": [{"max_version": "1.39"}]},
+        "/resource_providers": {"resource_providers": []},
+        "/roost/consumers": {"consumers": [], "next": None},
+    }
+    with PlacementStub(
+        otherwise=lambda request: Reply(body=bodies[request.path.partition("?")[0]])
+    ) as stub:
+        monkeypatch.setenv("ROOST_URL", stub.url)
+        words = ("--type", "unknown", "--project", "shop", "--user", "ann", "--limit", "7")
+        assert roost("consumer", "list", *words).status == 0
+    query = "type=unknown&project=shop&user=ann&page_limit=8"
+    assert f"GET /roost/consumers?{query}" in stub.asked
+    assert len(stub.asked) == 3
+
+
+def test_a_caller_without_the_right_to_the_list_asks_providers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def answer(request: Received) -> Reply:
+        if request.path.startswith("/roost/"):
+            return Reply(403, {"errors": [{"detail": "Not for this role."}]})
+        version = {"max_version": "1.39"}
+        return Reply(body={"versions": [version], "resource_providers": []})
+
+    with PlacementStub(otherwise=answer) as stub:
+        monkeypatch.setenv("ROOST_URL", stub.url)
+        listed = roost("consumer", "list")
+        aged = roost("consumer", "list", "--order", "age")
+    assert listed.status == 0
+    assert listed.err == "0 consumers, gathered from the allocations of 0 providers.\n"
+    assert aged.status == 1
+    assert "Not for this role." in aged.err
+
+
+@pytest.mark.parametrize("server", ["reference"], indirect=True)
+@pytest.mark.parametrize("option", [["--older-than", "1d"], ["--order", "age"]], ids=" ".join)
+def test_a_server_without_ages_is_told(host: LiveProviders, option: list[str]) -> None:
+    outcome = roost("consumer", "list", "--provider", host.name("host"), *option)
+    assert (outcome.status, outcome.out) == (1, "")
+    assert "This server is no Roost server" in outcome.err
+    assert outcome.err.rstrip().endswith("Next: roost consumer list")
 
 
 @one_server
@@ -74,7 +150,7 @@ def test_a_limit_counts_the_chosen_consumers_only(host: LiveProviders) -> None:
         rows = [host.short(row["consumer"]) for row in outcome.json]
         return rows, "There are more such consumers: --limit 0 lists all." in outcome.err
 
-    everything = sorted([*others, "first"], key=host.uuid)
+    everything = ["first", *others]
     assert listed("--limit", "3") == (everything[:3], True)
     assert listed("--limit", "6") == (everything[:6], True)
     assert listed("--limit", "7") == (everything, False)
@@ -83,7 +159,7 @@ def test_a_limit_counts_the_chosen_consumers_only(host: LiveProviders) -> None:
         "consumer", "list", "--provider", host.name("host"), "--user", "ann", "--limit", "1"
     )
     assert len(ann.lines) == 2
-    assert ann.err == "1 consumer, gathered from the allocations of 2 providers.\n"
+    assert ann.err == "1 consumer, the oldest first.\n"
 
 
 def test_a_consumer_is_shown_with_the_names_of_its_providers(host: LiveProviders) -> None:

@@ -27,8 +27,9 @@ COMMANDS = [
     ),
     *("candidates", "explain", "why", "capacity", "whatif", "fragmentation", "resilience"),
     *(f"provider {verb}" for verb in ("list", "show", "tree", "set", "delete")),
+    *(f"provider {verb}" for verb in ("adopt", "rename", "merge")),
     *("owner list", "owner show"),
-    *("consumer list", "consumer show", "usage", "doctor", "completion", "man"),
+    *("consumer list", "consumer show", "usage", "doctor", "audit", "completion", "man"),
     *(f"{noun} {verb}" for noun in ("trait", "class") for verb in ("list", "show")),
     *(f"{noun} {verb}" for noun in ("trait", "class") for verb in ("create", "delete")),
 ]

@@ -54,6 +54,11 @@ APPLY = ["-f", "tree.yaml"]
 # Further arguments; one line for each run.
 LINES: dict[str, list[list[str]]] = {
     "agent": [["--driver", "file", "--option", "path=host.yaml", "--name", "host 1", "--once"]],
+    "audit": [
+        [],
+        ["--against", "known.txt", "--json"],
+        ["--against", "known.txt", "--delete", "--at-most-percent", "100"],
+    ],
     "candidates": [["VCPU=1", "MEMORY_MB=10"], ["VCPU=1", "--order", "pack", "--json"]],
     "capacity": [["VCPU=1", "--by-root"]],
     "class create": [["CUSTOM_NEW"]],
@@ -69,6 +74,9 @@ LINES: dict[str, list[list[str]]] = {
     "owner list": [["--check"]],
     "owner rebind": [["ops", "--from", "{url}", "--dry-run"]],
     "owner show": [["ops", "--check"]],
+    "provider adopt": [["numa 1", "--uuid", provider_uuid("another")]],
+    "provider merge": [["numa 1", "--into", "numa 2", "--force"], ["disks", "--into", "late"]],
+    "provider rename": [["host 1", "host 9", "--descendants"]],
     "provider delete": [["disks"], ["late", "--with-children"]],
     "provider set": [
         ["numa 1", "--inventory", "VCPU=9", "--add-trait", "CUSTOM_T2", "--rename", "numa 9"]
@@ -137,6 +145,7 @@ def server(
     without_pause = partial(CommandRetryPolicy, sleep=lambda _: None)
     monkeypatch.setattr(connection, "CommandRetryPolicy", without_pause)
     (tmp_path / "tree.yaml").write_text(TREE)
+    (tmp_path / "known.txt").write_text(f"{provider_uuid('consumer 1')}\n")
     (tmp_path / "host.yaml").write_text("providers:\n- name: host 1\n  traits: [CUSTOM_T2]\n")
     shutil.copy(template / "x.db", tmp_path / "x.db")
     database = Database(DatabaseOptions(f"sqlite:///{tmp_path}/x.db", sqlite_synchronous=False))

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from support.roost_command import all_commands, roost
-from support.stubs.word_stub import AGGREGATE, CONSUMER, ROOT, WordStub
+from support.stubs.word_stub import AGGREGATE, CONSUMER, ROOT, SHARING, WordStub
 
 CALLS: tuple[tuple[str, str], ...] = (
     ("tree show", "--details"),
@@ -31,6 +31,12 @@ CALLS: tuple[tuple[str, str], ...] = (
     ("provider set", f"{ROOT} --add-aggregate {AGGREGATE} --remove-inventory CUSTOM_NO --dry-run"),
     ("provider delete", ROOT),
     ("provider delete", f"{ROOT} --with-children"),
+    ("provider adopt", f"{ROOT} --uuid {AGGREGATE}"),
+    ("provider rename", f"{ROOT} new --descendants"),
+    ("provider merge", f"{ROOT} --into {SHARING}"),
+    ("provider merge", f"{ROOT} --into {SHARING} --dry-run"),
+    ("audit", ""),
+    ("audit", "--against known.txt --delete"),
     ("consumer list", ""),
     ("consumer show", CONSUMER),
     ("usage", ""),
@@ -73,6 +79,7 @@ def arguments_of(name: str, arguments: str, stub: WordStub) -> list[str]:
 def write_files(stub: WordStub) -> None:
     """The tree file of the calls, and a record of the owner `rack`."""
     host = {"name": f"host{stub.word}", "inventories": {"VCPU": 4}}
+    Path("known.txt").write_text(f"{CONSUMER}\n")
     Path("tree.yaml").write_text(json.dumps({"providers": [host]}))
     with WordStub(stub.word) as other:
         words = ("tree", "apply", "-f", "tree.yaml", "--owner", "rack", "--url", other.url)

@@ -50,6 +50,8 @@ class WordStub(PlacementStub):
         if self.refuses:
             return self.error(409)
         body: dict[str, Any] = json.loads(request.body) if request.body else {}
+        if path.startswith("/roost/"):
+            return Reply(body=self._changed(path.rpartition("/")[2]))
         if request.method == "POST" and path == "/resource_providers":
             self.parents[body["uuid"]] = body.get("parent_provider_uuid")
             self.names[body["uuid"]] = body["name"]
@@ -180,6 +182,31 @@ class WordStub(PlacementStub):
             "misses": [{"root": self._reference(), "lacks": [{"text": text}]}],
             "hints": [{"text": text, "query": f"resources=VCPU:1{self.word}"}],
         }
+
+    def _changed(self, verb: str) -> dict[str, Any]:
+        """What a change under `/roost/` answers."""
+        reference, text = self._reference(), f"text{self.word}"
+        changed = {"provider": {"uuid": AGGREGATE, "name": text}, "was": reference}
+        mend = {"method": text, "path": f"/x{self.word}", "body": {text: text}}
+        finding = {"kind": text, "provider": reference, "consumer": None, "text": text}
+        answers: dict[str, dict[str, Any]] = {
+            "adopt": changed,
+            "rename": {"renamed": [changed]},
+            "merge": {
+                "provider": reference,
+                "merged": {"uuid": SHARING, "name": text},
+                "consumers": 1,
+                **{key: [text] for key in ("resource_classes", "traits", "aggregates")},
+                "children": [reference],
+            },
+            "audit": {
+                "findings": [{**finding, "mend": mend, "deleted": True}],
+                "counts": {text: 1},
+                "consumers": 1,
+                "next": None,
+            },
+        }
+        return answers[verb]
 
     def _capacity(self) -> dict[str, Any]:
         limit = {"resource_class": self.resource_class, "text": f"text{self.word}"}

@@ -28,7 +28,6 @@ from roost.client.questions import Questions, ServerQuestion
 from roost.model.identifiers import is_uuid
 from roost.model.text import nearest_names, own_lines, with_next
 
-_NOT_OFFERED = "This server is no Roost server, or an older one: it does not offer {path}."
 _SHOWN_MAX = 1000
 
 
@@ -116,9 +115,8 @@ class TypedQuestion:
             with _waiting(sign):
                 return self.server.answer(question)
         except NotOffered as error:
-            text = _NOT_OFFERED.format(path=error.path)
             following = (elsewhere or any_server_command)(self._request.pairs)
-            raise NotOffered(with_next(text, following), error.path) from None
+            raise error.advising(following) from None
         except QuestionRefused as error:
             if error.status == 404:
                 for name_or_uuid in providers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from itertools import islice
 from typing import Any
@@ -28,8 +28,9 @@ from roost.client.cloud_reader import (
 )
 from roost.client.errors import NotConfigured, NotOffered, PlacementError, QuestionRefused
 from roost.client.lookup import find_provider, find_uuid
+from roost.client.placement import ProviderBody
 from roost.client.placement.placement import Administration
-from roost.client.questions import Questions, ask_totals
+from roost.client.questions import Json, Questions, ask_consumers, ask_totals
 from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.text import counted, with_next
 
@@ -67,42 +68,97 @@ def consumer() -> None:
     show_default=True,
     help="How many of them to list; 0 for all.",
 )
+@click.option(
+    "--older-than",
+    type=WORD,
+    metavar="AGE",
+    help="Only consumers that were created so long ago: seconds, or a number with s, m, h or d. "
+    "Only Roost answers it.",
+)
+@click.option(
+    "--order",
+    type=click.Choice(["age", "size"]),
+    help="The oldest first, or the largest first. Only Roost answers it. [default: age]",
+)
 def list_consumers(
     *,
-    server: Administration,
+    server: Questions,
     providers: tuple[str, ...],
     project: str | None,
     user: str | None,
     kind: str | None,
     limit: int,
+    older_than: str | None,
+    order: str | None,
 ) -> Output:
     """List the consumers that hold something of these providers; of all providers without names.
 
-    Placement has no list of consumers. This command asks each provider for its allocations, and
-    then for each consumer: on a large cloud, name some providers.
+    A server of Roost lists them, the oldest first. Placement has no list of consumers. So on other
+    servers, this command asks each provider for its allocations: on a large cloud, name some
+    providers.
 
     \b
     Examples:
       roost consumer list --provider compute-1
       roost consumer list --project 7d5b2c0e3f3c4b0e8a2d --output csv
       roost consumer list --type INSTANCE --limit 0 --json
+      roost consumer list --older-than 30d --order size
     """
     reader = CloudReader(server)
     names = {provider.uuid: provider.name for provider in reader.providers()}
     tops = [find_provider(server, name) for name in providers]
-    asked = _with_allocations(reader, ProviderChoice(below=tops if providers else None))
     # One more than the limit tells whether there are more.
     number = limit + 1 if limit else None
-    found = _first(number, _holders(reader, asked), project, user, kind)
+    conditions = {"type": kind, "project": project, "user": user}
+    own = {"older_than": older_than, "order": order}
+    uuids = _listed_by_server(server, tops, number, conditions, own)
+    if uuids is not None:
+        found = list(_asked(reader, uuids))
+        how = "the largest first" if order == "size" else "the oldest first"
+    else:
+        asked = _with_allocations(reader, ProviderChoice(below=tops if providers else None))
+        found = _first(number, _holders(reader, asked), project, user, kind)
+        how = f"gathered from the allocations of {counted(len(asked), 'provider')}"
     shown = found[: limit or None]
-    notes = [
-        f"{counted(len(shown), 'consumer')}, gathered from the allocations of "
-        f"{counted(len(asked), 'provider')}."
-    ]
+    notes = [f"{counted(len(shown), 'consumer')}, {how}."]
     if len(found) > len(shown):
         notes.append("There are more such consumers: --limit 0 lists all.")
     values = [holder_json(holder, names) for holder in shown]
     return Output(Table(_LISTED, [_row(holder, names) for holder in shown]), values, notes=notes)
+
+
+def _listed_by_server(
+    server: Questions,
+    tops: Sequence[ProviderBody],
+    number: int | None,
+    conditions: Mapping[str, str | None],
+    own: Mapping[str, str | None],
+) -> list[str] | None:
+    """The consumers that Roost lists, in its order; `None` if the caller gets no list.
+
+    The conditions in `own` are those that only this list has.
+    """
+    found: dict[str, Json] = {}
+    try:
+        for provider in [top["uuid"] for top in tops] or [None]:
+            question = ask_consumers(number, **conditions, **own, provider=provider)
+            for row in server.answer(question, number)["consumers"]:
+                if row["providers"]:
+                    found[row["consumer"]] = row
+    except NotOffered as error:
+        if any(own.values()):
+            raise error.advising("roost consumer list") from None
+        return None
+    except QuestionRefused as error:
+        # A policy may let the caller read allocations only.
+        if error.status != 403 or any(own.values()):
+            raise
+        return None
+    rows = list(found.values())
+    if len(tops) > 1:
+        by_size = own["order"] == "size"
+        rows.sort(key=lambda row: -row["size"] if by_size else row["created_at"] or "")
+    return [row["consumer"] for row in rows[:number]]
 
 
 def _with_allocations(reader: CloudReader, chosen: ProviderChoice) -> list[CloudProvider]:
@@ -113,8 +169,13 @@ def _with_allocations(reader: CloudReader, chosen: ProviderChoice) -> list[Cloud
 
 def _holders(reader: CloudReader, providers: Sequence[CloudProvider]) -> Iterator[Holder]:
     """The consumers that hold something of these providers."""
+    return _asked(reader, consumers_of(providers))
+
+
+def _asked(reader: CloudReader, uuids: Collection[str]) -> Iterator[Holder]:
+    """These consumers, with what they hold."""
     with progress_bar("asking consumers", transient=True) as advance:
-        yield from reader.consumers(consumers_of(providers), advance)
+        yield from reader.consumers(uuids, advance)
 
 
 def _first(

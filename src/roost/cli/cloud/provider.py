@@ -11,6 +11,7 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from roost.cli.cloud.adoption import adopt_provider, merge_provider, rename_provider
 from roost.cli.cloud.provider_changes import delete, set_provider
 from roost.cli.shared.bars import ink_for, usage_bar
 from roost.cli.shared.command import server_command
@@ -316,5 +317,8 @@ def provider() -> None:
     """
 
 
-for _command in (list_providers, show, drawing_command("provider tree"), set_provider, delete):
+for _command in (
+    *(list_providers, show, drawing_command("provider tree"), set_provider, delete),
+    *(adopt_provider, rename_provider, merge_provider),
+):
     provider.add_command(_command)

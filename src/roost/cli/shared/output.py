@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import wraps
@@ -358,6 +359,16 @@ def make_changes(
         _name_the_rest(word, planned[made:], error)
         raise
     _print_planned(word, planned, form, dry_run=dry_run)
+
+
+@contextmanager
+def telling_failure(name: str, word: str) -> Iterator[None]:
+    """Say of a change that an error ends: it is not made, or this is unknown."""
+    try:
+        yield
+    except BaseException as error:
+        _name_the_rest(word, [PlannedChange(name, None, lambda: None)], error)
+        raise
 
 
 def _print_planned(
