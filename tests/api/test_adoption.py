@@ -6,7 +6,10 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from sqlalchemy import delete
 
+from roost.store.database import Database
+from roost.store.tables import consumers
 from support.api_client import Answer, ApiClient
 from support.worlds.notation import aggregate_uuid, provider_uuid
 from support.worlds.world import build_world
@@ -88,6 +91,12 @@ class TestAdopt:
         query = f"/allocation_candidates?resources=VCPU:1&in_tree={NEW}"
         (request,) = api.get(query).json["allocation_requests"]
         assert list(request["allocations"]) == [NEW]
+
+    @on_sqlite
+    def test_a_provider_may_be_named_by_any_spelling_of_its_uuid(self, api: ApiClient) -> None:
+        build_world(api, "H1(VCPU 8)")
+        spelt = provider_uuid("H1").replace("-", "").upper()
+        assert send(api, spelt, "adopt", uuid=NEW)["provider"]["uuid"] == NEW
 
     @on_sqlite
     def test_a_repeated_adoption_changes_nothing(self, api: ApiClient) -> None:
@@ -223,6 +232,16 @@ class TestMerge:
         assert everything(api) == before
         send(api, "OLD", "merge", into="NEW", force=True)
         assert held(api, consumer) == {"NEW": {"VCPU": 5}}
+
+    def test_allocations_without_a_consumer_are_not_lost(
+        self, api: ApiClient, database: Database
+    ) -> None:
+        build_world(api, "OLD(VCPU 8), NEW(VCPU 8)")
+        hold(api, 1, {"OLD": {"VCPU": 5}})
+        database.write_at_once(lambda connection: connection.execute(delete(consumers)))
+        answer = api.post("/roost/providers/OLD/merge", {"into": "NEW"})
+        assert "'OLD'" in refused(answer, 409, "placement.resource_provider.inuse")
+        assert set(everything(api)) == {"OLD", "NEW"}
 
     @on_sqlite
     @pytest.mark.parametrize("into", ["OLD", "N1"])

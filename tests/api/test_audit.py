@@ -7,8 +7,10 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import delete
+from sqlalchemy import delete, update
 
+from roost.service.tables.audit import delete_orphans
+from roost.store.connections.errors import WriteRefused
 from roost.store.database import Database
 from roost.store.tables import allocations
 from support.api_client import ApiClient
@@ -95,6 +97,37 @@ class TestOrphans:
         before, after = now - timedelta(hours=1), now + timedelta(hours=1)
         assert found(api, known_consumers=[], known_at=before.isoformat()) == []
         assert found(api, known_consumers=[], known_at=after.isoformat()) == [("orphan", "1")]
+
+    def test_the_second_of_the_list_counts_as_a_whole(self, api: ApiClient) -> None:
+        build_world(api, "H1(VCPU 8)")
+        hold(api, 1, "H1")
+        created = api.get(f"/roost/consumers/{consumer_uuid(1)}").json["created_at"]
+        second = datetime.fromisoformat(created)
+        late = second + timedelta(seconds=1) - timedelta(microseconds=1)
+        assert found(api, known_consumers=[], known_at=late.isoformat()) == []
+
+    @on_sqlite
+    def test_a_deletion_that_stops_says_how_far_it_came(
+        self, api: ApiClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        build_world(api, "H1(VCPU 8)")
+        for number in (1, 2, 3):
+            hold(api, number, "H1")
+        monkeypatch.setattr("roost.api.extensions.audit._DELETED_AT_ONCE", 2)
+        delete_some = delete_orphans
+
+        def refuse_later(transaction: Any, orphans: Any) -> Any:
+            if len(orphans) < 2:
+                raise WriteRefused("the disk is full")
+            return delete_some(transaction, orphans)
+
+        monkeypatch.setattr("roost.api.extensions.audit.delete_orphans", refuse_later)
+        answer = audit(api, known_consumers=[], delete=True, at_most_percent=100)
+        assert [finding["deleted"] for finding in answer["findings"]] == [True, True, False]
+        assert answer["problem"].startswith("2 of 3 orphans are deleted.")
+        monkeypatch.undo()
+        again = audit(api, known_consumers=[], delete=True, at_most_percent=100)
+        assert (again["counts"], again["problem"]) == ({"orphan": 1}, None)
 
     def test_orphans_are_deleted_on_request(self, api: ApiClient) -> None:
         build_world(api, "H1(VCPU 8), H2(VCPU 8)")
@@ -210,8 +243,9 @@ class TestProviders:
         parent = api.post("/resource_providers", {"name": "n1"}).json["uuid"]
         device = {"name": "n1_0000:81:00.0", "parent_provider_uuid": parent}
         uuid = api.post("/resource_providers", device).json["uuid"]
-        part = {"name": "n1_0000:81:00.0_mdev", "parent_provider_uuid": uuid}
-        assert api.post("/resource_providers", part).status == 200
+        for name in ("n1_0000:81:00.0_a", "n1_0000:81:00.0_a_b"):
+            part = {"name": name, "parent_provider_uuid": uuid}
+            uuid = api.post("/resource_providers", part).json["uuid"]
         assert found(api) == []
 
     def test_a_sharing_provider_that_reaches_no_tree_is_found(self, api: ApiClient) -> None:
@@ -235,6 +269,15 @@ class TestConsumers:
         (finding,) = audit(api, known_consumers=[])["findings"]
         assert finding["kind"] == "empty_consumer"
         mend(api, finding)
+        assert found(api) == []
+
+    def test_a_consumer_is_not_empty_because_its_allocations_spell_it_otherwise(
+        self, api: ApiClient, database: Database
+    ) -> None:
+        build_world(api, "H1(VCPU 8)")
+        hold(api, 0xABC, "H1")
+        spelt = update(allocations).values(consumer_id=consumer_uuid(0xABC).upper())
+        database.write_at_once(lambda connection: connection.execute(spelt))
         assert found(api) == []
 
 
@@ -266,6 +309,7 @@ class TestPages:
         ({"known_consumers": [], "known_at": "yesterday"}, "known_at"),
         ({"known_consumers": "all"}, "known_consumers"),
         ({"at_most_percent": 101}, "101"),
+        ({"known_consumers": [], "types": []}, "types"),
         ({"consumers": []}, "consumers"),
     ],
 )

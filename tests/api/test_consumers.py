@@ -174,6 +174,7 @@ class TestBadRequests:
             ("order=name", "order"),
             ("older_than=soon", "older_than"),
             ("older_than=-1", "older_than"),
+            ("older_than=999999999d", "older_than"),
             ("page_limit=0", "page_limit"),
             ("marker=YQ", "marker"),
             ("order=size&marker=YQ", "marker"),

@@ -98,8 +98,9 @@ class ConsumerFilter:
     consumer_type: str | None = None
     project: str | None = None
     user: str | None = None
-    # It holds something from one of these providers.
+    # It holds something from one of these providers, or from a provider of this tree.
     provider_ids: Collection[int] | None = None
+    root_id: int | None = None
     created_before: datetime | None = None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
@@ -45,15 +46,25 @@ from roost.service.tables.audit import (
     delete_orphans,
     mend_of,
 )
+from roost.store.connections.errors import (
+    Busy,
+    Contention,
+    DatabaseAway,
+    OutcomeUnknown,
+    WriteRefused,
+)
 from roost.store.statements import chunks
 from roost.turns import Turn
+
+_LOG = logging.getLogger(__name__)
 
 _AT_MOST_PERCENT = 5
 # How many orphans one transaction deletes. It locks all that they hold.
 _DELETED_AT_ONCE = 64
 
 _OWN = QueryString.of(*PAGE_PARAMETERS)
-_TYPES = list_of(text(r"^[A-Z0-9_]+$|^unknown$", minimum=1, maximum=255)) | {"maxItems": 1000}
+_TYPE = text(r"^[A-Z0-9_]+$|^unknown$", minimum=1, maximum=255)
+_TYPES = list_of(_TYPE, minimum=1) | {"maxItems": 1000}
 _BODY = JsonBody(
     "AuditRequest",
     "The consumers that a program knows, and what to do about orphans. All members may be left "
@@ -124,6 +135,7 @@ _AUDIT = AnswerSchema.of(
                 "How many findings there are of each kind, on all pages.",
             ),
             "consumers": described(COUNT, "How many consumers were looked at."),
+            "problem": or_null(STRING, "Why only some orphans are deleted; null otherwise."),
             "next": NEXT,
         }
     ),
@@ -166,7 +178,10 @@ def run_audit(services: Services, request: Request) -> Response:
         page = asked_page.cut(findings, attrgetter("key"))
         shown = _shown(services, turn, page)
         count = audited.consumer_count
-    deleted = _delete(services, request, body, findings, count) if body.get("delete") else ()
+    deleted: Collection[str] = ()
+    problem: str | None = None
+    if body.get("delete"):
+        deleted, problem = _delete(services, request, body, findings, count)
     for entry in shown:
         entry["deleted"] = entry["kind"] == FindingKind.ORPHAN and entry["consumer"] in deleted
     return json_response(
@@ -174,6 +189,7 @@ def run_audit(services: Services, request: Request) -> Response:
             "findings": shown,
             "counts": Counter(finding.kind.value for finding in findings),
             "consumers": count,
+            "problem": problem,
             "next": page.next,
         }
     )
@@ -237,18 +253,27 @@ def _delete(
     body: dict[str, Any],
     findings: Sequence[AuditFinding],
     consumer_count: int,
-) -> Collection[str]:
-    """The orphans that are deleted, or would be."""
+) -> tuple[Collection[str], str | None]:
+    """The orphans that are deleted, or would be; and why not all of them are."""
     orphans = [finding for finding in findings if finding.kind is FindingKind.ORPHAN]
     at_most_percent = body.get("at_most_percent", _AT_MOST_PERCENT)
     check_orphan_share(len(orphans), consumer_count, at_most_percent)
     if body.get("dry_run"):
-        return {orphan.consumer for orphan in orphans if orphan.consumer}
+        return {orphan.consumer for orphan in orphans if orphan.consumer}, None
     deleted: set[str] = set()
     for chunk in chunks(orphans, _DELETED_AT_ONCE):
-        released: set[str] = services.write(request, delete_orphans, chunk)
+        try:
+            released: set[str] = services.write(request, delete_orphans, chunk)
+        except (Busy, Contention, DatabaseAway, WriteRefused) as error:
+            if not deleted or isinstance(error, OutcomeUnknown):
+                raise
+            _LOG.warning("An audit stopped after %d deletions: %s", len(deleted), error)
+            return deleted, (
+                f"{len(deleted)} of {len(orphans)} orphans are deleted. Then the database refused "
+                "to write. Send the request again to go on."
+            )
         deleted |= released
-    return deleted
+    return deleted, None
 
 
 ROUTES = routes_of(CONSUMERS, run_audit)

@@ -188,15 +188,19 @@ def show_consumer(services: Services, request: Request) -> Response:
 
 def _filter(services: Services, parameters: Parameters, forest: Forest) -> ConsumerFilter:
     own = parameters.own
-    provider_ids = None
+    provider_ids = root_id = None
     if "provider" in own:
         provider = services.read(resolve_provider, own["provider"])
-        provider_ids = subtree_ids(forest, provider.uuid)
+        if provider.id == provider.root_id:
+            root_id = provider.id
+        else:
+            provider_ids = subtree_ids(forest, provider.uuid)
     return ConsumerFilter(
         consumer_type=own.get("type"),
         project=own.get("project"),
         user=own.get("user"),
         provider_ids=provider_ids,
+        root_id=root_id,
         created_before=_created_before(own.get("older_than")),
     )
 
@@ -209,7 +213,10 @@ def _created_before(age: str | None) -> datetime | None:
         raise bad_value(
             f"older_than is {age[:40]!r}. Send seconds, or a number with s, m, h or d, such as 30d."
         )
-    return utc_now() - timedelta(seconds=int(match[1]) * _SECONDS[match[2]])
+    try:
+        return utc_now() - timedelta(seconds=int(match[1]) * _SECONDS[match[2]])
+    except OverflowError:
+        raise bad_value(f"older_than is {age!r}, longer than any calendar. Send less.") from None
 
 
 def _oldest(

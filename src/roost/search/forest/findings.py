@@ -26,7 +26,7 @@ def find_over_capacity(forest: Forest) -> Iterator[OverCapacity]:
     """The inventories whose usage exceeds their capacity."""
     for block in forest.blocks:
         for class_id, inventory in block.inventories.items():
-            for row in np.flatnonzero(inventory.used > inventory.capacity).tolist():
+            for row in np.flatnonzero(inventory.used > inventory.capacity.clip(0)).tolist():
                 yield OverCapacity(
                     _uuid(block, int(inventory.indexes[row])),
                     class_id,

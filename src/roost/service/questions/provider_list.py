@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sqlalchemy import Connection
 
-from roost.model.identifiers import is_uuid
+from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.providers import Provider, ProviderFilter
 from roost.search.conditions.provider_filter import find_provider_ids
 from roost.search.forest.forest import Forest
@@ -137,7 +137,12 @@ def _is_passed_by_none(forest: Forest, part: ProviderFilter) -> bool:
 
 def resolve_provider(connection: Connection, reference: str) -> Provider:
     """The provider with this uuid or name. A uuid that is also a name means the uuid."""
-    found = providers.find_provider(connection, reference) if is_uuid(reference) else None
+    found = None
+    if is_uuid(reference):
+        uuid = canonical_uuid(reference)
+        found = providers.find_provider(connection, reference) or (
+            providers.find_provider(connection, uuid) if uuid != reference else None
+        )
     found = found or providers.find_provider_by_name(connection, reference)
     if found is None:
         raise no_such_provider(reference)

@@ -165,6 +165,14 @@ def _lock(
         raise Retry
     if consumers_of_provider(connection, source.id) != consumers:
         raise Retry
+    held = {row.consumer_uuid for row in rows.held if row.provider_id == source.id}
+    if not held.issuperset(consumers):
+        raise Conflict(
+            f"Allocations of {source.name!r} belong to consumers that have no row. Nothing was "
+            "changed. `roost db check` names them; delete them, then repeat the merge.",
+            ErrorCode.PROVIDER_IN_USE,
+            ConflictCause.IN_USE,
+        )
     return rows
 
 
@@ -282,6 +290,12 @@ def _check_names(
                 "200. Choose another one."
             )
         holder = providers.find_provider_by_name(connection, name)
+        if holder is None and providers.is_taken(connection, name=name):
+            raise Conflict(
+                f"A row without a root has the name {name!r}: `roost db check` tells more.",
+                ErrorCode.DUPLICATE_NAME,
+                ConflictCause.EXISTS,
+            )
         if holder is not None and holder.id not in changed:
             raise Conflict(
                 f"A provider already has the name {name!r}, with the uuid {holder.uuid}. Choose "

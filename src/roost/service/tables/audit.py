@@ -110,7 +110,9 @@ class KnownConsumers:
         cls, uuids: Iterable[str], types: Iterable[str], known_at: datetime | None
     ) -> KnownConsumers:
         """The consumers with these uuids, however they are spelt."""
-        return cls(frozenset(map(_canonical, uuids)), frozenset(types), known_at)
+        # Some databases keep whole seconds: a fraction would make a new consumer seem older.
+        since = None if known_at is None else known_at.replace(microsecond=0)
+        return cls(frozenset(map(_canonical, uuids)), frozenset(types), since)
 
     def misses(self, consumer: AuditedConsumer) -> bool:
         """Whether the consumer should be among them and is not."""
@@ -243,22 +245,21 @@ def _wrong_consumers(
 
 
 def _same_devices(connection: Connection, pause: Callable[[], None]) -> Iterator[AuditFinding]:
-    """Providers of one tree whose names have the same PCI address, apart from parent and child."""
+    """Providers of one tree with the same PCI address in their names, apart from their parts."""
     first_of: dict[tuple[int, str], NamedProvider] = {}
+    keys: dict[int, tuple[int, str]] = {}
     for page in named_pages(connection):
         for provider in page:
             match = _PCI_ADDRESS.search(provider.name)
             if match is None:
                 continue
             key = provider.root_id, "-".join(match.groups()).lower()
+            keys[provider.id] = key
             first = first_of.setdefault(key, provider)
-            if first is not provider and not _are_parent_and_child(first, provider):
+            is_part = keys.get(provider.parent_id or 0) == key or first.parent_id == provider.id
+            if first is not provider and not is_part:
                 yield AuditFinding(FindingKind.SAME_DEVICE_TWICE, provider.uuid, also=first.name)
         pause()
-
-
-def _are_parent_and_child(one: NamedProvider, other: NamedProvider) -> bool:
-    return one.parent_id == other.id or other.parent_id == one.id
 
 
 def _canonical(uuid: str) -> str:

@@ -185,7 +185,7 @@ def audited_pages(connection: Connection) -> Iterator[Sequence[AuditedConsumer]]
     after = 0
     while rows := _AUDITED.fetch(connection, {"after": after}):
         after = rows[-1][0]
-        holders = {uuid for (uuid,) in _HOLDERS.fetch_members(connection, [row[1] for row in rows])}
+        holders = _holders(connection, [row[1] for row in rows])
         yield [
             AuditedConsumer(
                 uuid,
@@ -196,6 +196,16 @@ def audited_pages(connection: Connection) -> Iterator[Sequence[AuditedConsumer]]
             )
             for _, uuid, type_id, generation, changed in rows
         ]
+
+
+def _holders(connection: Connection, uuids: Collection[str]) -> set[str]:
+    """Those of the consumers that hold something, however their allocations spell them."""
+    found = {uuid for (uuid,) in _HOLDERS.fetch_members(connection, uuids)}
+    left = [uuid for uuid in uuids if uuid not in found]
+    spelt = {spelling: uuid for uuid in left for spelling in uuid_spellings(uuid)}
+    # Some databases compare without regard to case.
+    lower = {spelling.lower(): uuid for spelling, uuid in spelt.items()}
+    return found | {lower[uuid.lower()] for (uuid,) in _HOLDERS.fetch_members(connection, spelt)}
 
 
 def _with_names(page: FromClause) -> Select[Any]:
@@ -236,6 +246,13 @@ def _conditions(wanted: ConsumerFilter) -> Iterator[ColumnElement[bool]]:
         yield consumers.c.user_id == _id_of(users.c.external_id, wanted.user)
     if wanted.provider_ids is not None:
         held = allocations.c.resource_provider_id.in_(wanted.provider_ids)
+        yield consumers.c.uuid.in_(select(allocations.c.consumer_id).where(held))
+    if wanted.root_id is not None:
+        # A tree may have more providers than a statement may have parameters.
+        tree = select(resource_providers.c.id).where(
+            resource_providers.c.root_provider_id == wanted.root_id
+        )
+        held = allocations.c.resource_provider_id.in_(tree)
         yield consumers.c.uuid.in_(select(allocations.c.consumer_id).where(held))
     if wanted.created_before is not None:
         created = consumers.c.created_at
