@@ -27,7 +27,7 @@ run: $(VENV)/.serves ## Serve a demo cloud at http://127.0.0.1:8778 (SERVE='...'
 # the next run saves if the environment lets Python keep the result.
 test test-long: export PYTHONDONTWRITEBYTECODE =
 
-test: $(VENV)/.develops $(REFERENCE)/.installed $(KEYSTONE)/.installed ## Run all tests, on every database that this machine has
+test: $(VENV)/.develops $(REFERENCE)/.installed $(KEYSTONE)/.installed ## Run the tests but long and slow ones, on every database that this machine has
 	$(VENV)/bin/pytest -n $(TEST_PROCESSES) --dist worksteal $(PYTEST)
 
 test-long: $(VENV)/.develops $(REFERENCE)/.installed $(KEYSTONE)/.installed ## Run the tests that take minutes, and properties with new examples

@@ -7,12 +7,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import delete, update
+from sqlalchemy import Connection, delete, update
 
 from roost.service.tables.audit import delete_orphans
 from roost.store.connections.errors import WriteRefused
 from roost.store.database import Database
-from roost.store.tables import allocations
+from roost.store.tables import allocations, consumers
 from support.api_client import ApiClient
 from support.worlds.notation import provider_uuid
 from support.worlds.world import build_world
@@ -265,7 +265,9 @@ class TestConsumers:
     ) -> None:
         build_world(api, "H1(VCPU 8)")
         hold(api, 1, "H1")
-        database.write_at_once(lambda connection: connection.execute(delete(allocations)))
+        without_type = update(consumers).values(consumer_type_id=None)
+        for statement in (delete(allocations), without_type):
+            database.write_at_once(Connection.execute, statement)
         (finding,) = audit(api, known_consumers=[])["findings"]
         assert finding["kind"] == "empty_consumer"
         mend(api, finding)
@@ -279,6 +281,9 @@ class TestConsumers:
         spelt = update(allocations).values(consumer_id=consumer_uuid(0xABC).upper())
         database.write_at_once(lambda connection: connection.execute(spelt))
         assert found(api) == []
+        audit(api, known_consumers=[], delete=True, at_most_percent=100)
+        usages = api.get(f"/resource_providers/{provider_uuid('H1')}/usages").json["usages"]
+        assert usages == {"VCPU": 0}
 
 
 class TestPages:

@@ -78,6 +78,7 @@ AUDIT: JsonShape = {
     ],
     "counts": AMOUNTS,
     "consumers": int,
+    "problem?": (str, NULL),
     "next?": (str, NULL),
 }
 _CHANGED: JsonShape = {"provider": _REFERENCE, "was": _REFERENCE}

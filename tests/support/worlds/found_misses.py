@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roost.model.candidates import CandidateQuery
-from roost.search.conditions.stages import RequestStage
+from roost.search.conditions.stages import TreeStage
 from roost.search.explain.account import take_account
 from roost.search.explain.misses import FoundMisses, find_misses
 from roost.search.forest.forest import Forest, TreeRef
@@ -13,5 +13,5 @@ def found_misses(
     forest: Forest, query: CandidateQuery, count: int, tree: TreeRef | None = None
 ) -> FoundMisses:
     """The nearest misses of all trees, or what this tree lacks."""
-    served = take_account(forest, query, only_tree=tree).left[RequestStage.TOGETHER]
+    served = take_account(forest, query, only_tree=tree).left[TreeStage.TOGETHER]
     return find_misses(forest, query, count, served, only_tree=tree)

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from roost.api.candidates.body import candidate_body, streamed_body
-from roost.api.candidates.kept_answers import Question, WholeAnswer
+from roost.api.candidates.kept_answers import AnswerKey, WholeAnswer
 from roost.api.candidates.query import parse_candidate_query
 from roost.api.candidates.schemas import CANDIDATES, PLACEMENT_QUERY
 from roost.api.http.microversions import Microversion
@@ -60,7 +60,7 @@ class AskedCandidates(NamedTuple):
     version: Microversion
     order: CandidateOrder
     # `None`: the next answer to the same request may differ, so none is kept.
-    question: Question | None
+    question: AnswerKey | None
     # Whether an empty answer says why it is empty.
     explains: bool = False
 

@@ -19,8 +19,8 @@ _WORD_BYTES = 8
 # How many questions stay although their answers no longer hold.
 _OUTDATED_MAX = 32
 
-# A query string and a version.
-Question: TypeAlias = tuple[str, Hashable]
+# A query string, and what else tells its answers apart: the version, or the route.
+AnswerKey: TypeAlias = tuple[str, Hashable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +62,11 @@ class KeptAnswers:
 
     def __init__(self) -> None:
         # Those that were used last come last.
-        self._questions: dict[Question, KeptQuestion] = {}
+        self._questions: dict[AnswerKey, KeptQuestion] = {}
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def answer(self, question: Question, forest: Forest) -> WholeAnswer | None:
+    def answer(self, question: AnswerKey, forest: Forest) -> WholeAnswer | None:
         """The answer to this question from this forest, if it is known."""
         kept = self._questions.get(question)
         known = None if kept is None or kept.answer is None else kept.known_in(forest)
@@ -78,18 +78,18 @@ class KeptAnswers:
                 self._questions[question] = known
         return known.answer
 
-    def work(self, question: Question) -> KeptWork | None:
+    def work(self, question: AnswerKey) -> KeptWork | None:
         """What the last search for this question left, in whatever forest."""
         kept = self._questions.get(question)
         return None if kept is None else kept.work
 
-    def reason(self, question: Question, forest: Forest) -> Reason | None:
+    def reason(self, question: AnswerKey, forest: Forest) -> Reason | None:
         """Why the answer to this question from this forest is empty, if that is known."""
         kept = self._questions.get(question)
         return kept.reason if kept is not None and kept.forest_token is forest.token else None
 
     def keep(
-        self, question: Question, forest: Forest, work: KeptWork, answer: WholeAnswer | None
+        self, question: AnswerKey, forest: Forest, work: KeptWork, answer: WholeAnswer | None
     ) -> None:
         """Remember what a search in this forest left. What was not used for long may go."""
         size = len(question[0]) + _OVERHEAD_BYTES + _WORD_BYTES * work.words
@@ -107,7 +107,7 @@ class KeptAnswers:
             self._bytes += size
             self._drop_outdated(forest)
 
-    def keep_reason(self, question: Question, forest: Forest, reason: Reason) -> None:
+    def keep_reason(self, question: AnswerKey, forest: Forest, reason: Reason) -> None:
         """Remember why the answer from this forest is empty."""
         with self._lock:
             kept = self._questions.get(question)
@@ -128,7 +128,7 @@ class KeptAnswers:
                 return
             self._drop(question)
 
-    def _drop(self, question: Question) -> None:
+    def _drop(self, question: AnswerKey) -> None:
         kept = self._questions.pop(question, None)
         if kept is not None:
             self._bytes -= kept.size

@@ -90,7 +90,7 @@ _MERGED = AnswerSchema.of(
         {
             "provider": PROVIDER_REFERENCE,
             "merged": PROVIDER_REFERENCE,
-            "consumers": described(COUNT, "How many consumers hold from the provider now."),
+            "consumers": described(COUNT, "How many consumers moved with their allocations."),
             "resource_classes": described(list_of(STRING), "The inventories that moved."),
             "traits": described(list_of(STRING), "The traits that the provider did not have."),
             "aggregates": described(list_of(UUID), "The aggregates that it was not in."),

@@ -27,7 +27,7 @@ from roost.api.http.responses import Response, json_response
 from roost.api.routing import QueryString, RequestParameter, Route, Success, routes_of
 from roost.api.services import Services
 from roost.search.conditions.lack import Lack, LackRule
-from roost.search.conditions.stages import GroupStage, RequestStage
+from roost.search.conditions.stages import GroupStage, TreeStage
 from roost.search.explain.misses import Miss
 from roost.search.forest.forest import Forest, TreeRef
 from roost.service.questions.explain import (
@@ -55,7 +55,7 @@ _OWN = QueryString.of(
 )
 
 _GROUP_STAGES = tuple(stage.value for stage in GroupStage)
-_TREE_STAGES = tuple(stage.value for stage in RequestStage)
+_TREE_STAGES = tuple(stage.value for stage in TreeStage)
 _STAGE = described(
     choice(*_GROUP_STAGES, *_TREE_STAGES), "The stage of the search that leaves too little."
 )
@@ -141,7 +141,7 @@ EXPLANATION = AnswerSchema.of(
                     {"alternatives": _CHOSEN},
                 )
             ),
-            "The trees that fail the fewest constraints, best first.",
+            "The trees that fail the fewest checks, best first.",
         ),
         hints=described(
             list_of(members({"text": SENTENCE, "query": STRING})),

@@ -19,7 +19,7 @@ from roost.turns import TURNS, Turn
 
 # A question looks at each provider. For more of them than these it takes milliseconds.
 _FEW_PROVIDERS = 5000
-# The names that a question looks up without a turn, and at once.
+# The names that a question looks up without waiting in line, and at once.
 _FEW_NAMES = 100
 _NAMES_AT_ONCE = 512
 

@@ -64,7 +64,7 @@ class Request:
     search: SearchAsked | None = None
     # Where the candidates of its answer come from, and how many there are.
     candidates: tuple[str, int] | None = None
-    # Why its answer has no candidates, if an operator asks for it.
+    # Why its answer has no candidates, if an operator or the client asks for it.
     reason: str | None = None
     trace: RequestTrace | None = None
     version: Microversion = MIN_VERSION

@@ -9,7 +9,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -72,7 +72,7 @@ def audit(
     last change; for standard input, the start of this command. Give a file that took long to write
     the time when its listing began, with `touch -d`.
 
-    Exit status: 0 nothing is wrong, 3 something is, 1 after an error.
+    Exit status: 0 nothing was wrong, 3 something was, also if it is deleted now, 1 after an error.
 
     \b
     Examples:
@@ -112,13 +112,22 @@ def _known(against: str, started: datetime) -> dict[str, Any]:
         if isinstance(sys.stdin, io.TextIOWrapper):
             # Bytes that are no text are no uuid, and their line is told.
             sys.stdin.reconfigure(errors="replace")
+            started = _begun(sys.stdin, started)
         return _body(_uuids(sys.stdin, "standard input"), started)
     with open(against, encoding="utf-8", errors="replace") as file:
+        return _body(_uuids(file, against), _begun(file, started))
+
+
+def _begun(file: TextIO, started: datetime) -> datetime:
+    """When a list was written; a pipe is written while this command reads it."""
+    try:
         found = os.fstat(file.fileno())
-        # A pipe changes while it is read.
-        if stat.S_ISREG(found.st_mode):
-            started = min(started, datetime.fromtimestamp(found.st_mtime, UTC))
-        return _body(_uuids(file, against), started)
+    except (OSError, ValueError):
+        # A test or a program may replace standard input by something without a file.
+        return started
+    if not stat.S_ISREG(found.st_mode):
+        return started
+    return min(started, datetime.fromtimestamp(found.st_mtime, UTC))
 
 
 def _body(uuids: Iterable[str], known_at: datetime) -> dict[str, Any]:
@@ -156,7 +165,8 @@ def _asked(server: Questions, change: ServerChange, *, deletes: bool) -> Json:
             answer = server.make(change)
         # The operator learns of the deletion even if the next page cannot be read.
         found = counted(answer["counts"].get(_ORPHAN, 0), "orphan")
-        echo_line(f"{found}: deleted, except those that changed meanwhile.", err=True)
+        told = answer.get("problem") or f"{found}: deleted, except those that changed meanwhile."
+        echo_line(told, err=True)
         if marker := answer.get("next"):
             rest = server.answer(change.rest(marker, delete=False))["findings"]
             answer["findings"] += rest
@@ -186,6 +196,7 @@ def _output(answer: Json, *, delete: bool, dry_run: bool) -> Output:
         "findings": findings,
         "counts": answer["counts"],
         "consumers": answer["consumers"],
+        "problem": answer.get("problem"),
     }
     total = sum(answer["counts"].values())
     notes = [f"{counted(total, 'finding')}, {counted(answer['consumers'], 'consumer')} looked at."]
@@ -193,7 +204,8 @@ def _output(answer: Json, *, delete: bool, dry_run: bool) -> Output:
         notes.append(
             f"{counted(total - len(findings), 'finding')} more: they are deleted, or have changed."
         )
-    return Output(table, value, notes=notes, status=EXIT_FINDINGS if total else 0)
+    status = 1 if value["problem"] else EXIT_FINDINGS if total else 0
+    return Output(table, value, notes=notes, status=status)
 
 
 def _request(mend: Json | None) -> str | None:

@@ -15,7 +15,7 @@ from roost.search.conditions import asks_nothing
 from roost.search.conditions.amounts import WantedResources
 from roost.search.conditions.condition import Condition, RootCondition
 from roost.search.conditions.requirement import Requirement, further_conditions
-from roost.search.conditions.stages import RequestStage
+from roost.search.conditions.stages import TreeStage
 from roost.search.conditions.traits import RootTraits, trait_choices
 from roost.search.forest.forest import Forest
 from roost.search.forest.rows import BoolColumn
@@ -125,7 +125,7 @@ def _root_conditions(
     """
     found = [*[condition.of_root(forest) for condition in unsuffixed], RootTraits.of(forest, query)]
     asked = [condition for condition in found if condition is not None]
-    return tuple(sorted(asked, key=lambda its: its.stage is not RequestStage.ROOT))
+    return tuple(sorted(asked, key=lambda its: its.stage is not TreeStage.ROOT))
 
 
 def _resources_by_slot(group: RequestGroup) -> list[dict[str, int]]:

@@ -22,7 +22,7 @@ from roost.search.candidates.rules import ContestedClass, Rules
 from roost.search.candidates.sharing import Reach
 from roost.search.conditions.condition import BlockView, RootCondition
 from roost.search.conditions.requirement import Requirement, eligible_indexes
-from roost.search.conditions.stages import GroupStage, RequestStage
+from roost.search.conditions.stages import GroupStage, TreeStage
 from roost.search.forest.block import Block
 from roost.search.forest.forest import Forest, TreeRef
 from roost.search.forest.rows import BoolColumn, IndexColumn, IntColumn, SetMask
@@ -93,7 +93,7 @@ def with_trait_choices(
 
 def anchors(plan: Plan, view: BlockView) -> BoolColumn:
     """The trees that may be an anchor, by root_required and in_tree."""
-    return _trees([its for its in plan.root_conditions if its.stage is RequestStage.ROOT], view)
+    return _trees([its for its in plan.root_conditions if its.stage is TreeStage.ROOT], view)
 
 
 def _trees(conditions: Iterable[RootCondition], view: BlockView) -> BoolColumn:

@@ -14,7 +14,7 @@ import numpy as np
 
 from roost.model.candidates import RequestGroup
 from roost.search.conditions.lack import Explained, Lack, LackRule
-from roost.search.conditions.stages import GroupStage, RequestStage, SearchStage
+from roost.search.conditions.stages import GroupStage, SearchStage, TreeStage
 from roost.search.forest.block import Block
 from roost.search.forest.forest import Forest, ProviderRef, TreeRef
 from roost.search.forest.rows import BoolColumn, FloatColumn, IndexColumn, IntColumn
@@ -133,7 +133,7 @@ class RootCondition(Explained):
     """A condition on the root of a tree: `root_required`, or one of the unsuffixed group."""
 
     # The stage at which the condition excludes trees.
-    stage: ClassVar[SearchStage] = RequestStage.ROOT
+    stage: ClassVar[SearchStage] = TreeStage.ROOT
 
     @property
     def is_void(self) -> bool:

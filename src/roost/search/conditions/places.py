@@ -26,7 +26,7 @@ from roost.search.conditions.condition import (
     whole_gaps,
 )
 from roost.search.conditions.lack import Lack, LackRule
-from roost.search.conditions.stages import GroupStage, RequestStage
+from roost.search.conditions.stages import GroupStage, TreeStage
 from roost.search.forest.block import Block
 from roost.search.forest.forest import Forest, ProviderRef, TreeRef
 from roost.search.forest.rows import BoolColumn, FloatColumn, IndexColumn
@@ -202,7 +202,7 @@ class OnlyAnchor(RootCondition):
     def lacks(self, tree: TreeRef, block: Block) -> Iterator[Lack]:
         if tree != self.tree:
             uuid = block.root_uuid(tree.tree_number)
-            yield Lack(RequestStage.ROOT, self.bound_by.rule, provider=uuid, condition=self)
+            yield Lack(TreeStage.ROOT, self.bound_by.rule, provider=uuid, condition=self)
 
     def lack_text(self, lack: Lack, tree: str, provider: str | None) -> str:
         return f"{provider} is {self.bound_by.root_lack_phrase}"

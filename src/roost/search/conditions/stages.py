@@ -20,7 +20,7 @@ class GroupStage(StrEnum):
     IN_TREE = "in_tree"
 
 
-class RequestStage(StrEnum):
+class TreeStage(StrEnum):
     """A check that whole trees pass, after those of the groups."""
 
     ROOT = "root"
@@ -32,8 +32,8 @@ class RequestStage(StrEnum):
 
 
 GROUP_STAGES = tuple(GroupStage)
-SearchStage: TypeAlias = GroupStage | RequestStage
+SearchStage: TypeAlias = GroupStage | TreeStage
 
-STAGES: tuple[SearchStage, ...] = (*GroupStage, *RequestStage)
+STAGES: tuple[SearchStage, ...] = (*GroupStage, *TreeStage)
 # The stages that ask for resources; the rest of the stages of a group have other conditions.
 RESOURCE_STAGES = (GroupStage.CLASS, GroupStage.UNIT, GroupStage.ROOM)

@@ -24,7 +24,7 @@ from roost.search.conditions.condition import (
 )
 from roost.search.conditions.lack import Lack, LackRule
 from roost.search.conditions.sets import SetFilter
-from roost.search.conditions.stages import GroupStage, RequestStage
+from roost.search.conditions.stages import GroupStage, TreeStage
 from roost.search.forest.block import Block
 from roost.search.forest.forest import Forest, TreeRef
 from roost.search.forest.rows import BoolColumn, FloatColumn, IndexColumn
@@ -148,7 +148,7 @@ class RootTraits(_OnTraits, RootCondition):
         root = int(block.starts[tree.tree_number])
         uuid = block.root_uuid(tree.tree_number)
         for rule, names in self.failed(int(block.trait_set_numbers[root])):
-            yield Lack(RequestStage.ROOT, rule, provider=uuid, traits=names, condition=self)
+            yield Lack(TreeStage.ROOT, rule, provider=uuid, traits=names, condition=self)
 
     def changes(self, query: CandidateQuery, lack: Lack) -> Iterator[QueryChange]:
         if lack.rule is LackRule.FORBIDDEN:
@@ -174,7 +174,7 @@ class TraitChoice:
     def lack(self, root_traits: frozenset[str]) -> Lack:
         """The lack of a tree in which no provider of the group has one of the traits."""
         return Lack(
-            RequestStage.TOGETHER,
+            TreeStage.TOGETHER,
             LackRule.REQUIRED,
             group="",
             traits=self.names,

@@ -31,7 +31,7 @@ from roost.search.candidates.scan import (
 from roost.search.candidates.sharing import SharingProviders
 from roost.search.candidates.solving import Step, solve
 from roost.search.conditions.condition import BlockView
-from roost.search.conditions.stages import GROUP_STAGES, RESOURCE_STAGES, GroupStage, RequestStage
+from roost.search.conditions.stages import GROUP_STAGES, RESOURCE_STAGES, GroupStage, TreeStage
 from roost.search.explain.joint_conditions import JointCondition, find_conflict, without_conditions
 from roost.search.explain.staged_trees import LeftByStage, StagedTrees
 from roost.search.forest.block import Block
@@ -62,7 +62,7 @@ class Account:
     # In the order of the query.
     groups: tuple[GroupAccount, ...]
     # The trees that each stage of the request leaves, by block number.
-    left: Mapping[RequestStage, Mapping[int, BoolColumn]]
+    left: Mapping[TreeStage, Mapping[int, BoolColumn]]
     # Whether all problems were solved; if not, more trees may have a solution.
     is_exact: bool
     # The joint condition to blame, if each group has a provider in a tree, but no tree is left.
@@ -71,20 +71,20 @@ class Account:
     staged_trees: StagedTrees
 
     @property
-    def trees(self) -> dict[RequestStage, int]:
+    def trees(self) -> dict[TreeStage, int]:
         """How many trees each stage of the request left."""
         return {stage: sum(map(_count, columns.values())) for stage, columns in self.left.items()}
 
     @property
     def is_feasible(self) -> bool:
         """Whether a tree has a candidate."""
-        return any(column.any() for column in self.left[RequestStage.TOGETHER].values())
+        return any(column.any() for column in self.left[TreeStage.TOGETHER].values())
 
 
 class EmptyStage(NamedTuple):
     """The first stage that leaves no tree."""
 
-    stage: GroupStage | RequestStage
+    stage: GroupStage | TreeStage
     # The request group; `None` for a stage of the request.
     suffix: str | None = None
     # The class that alone is to blame, if one is.
@@ -204,10 +204,8 @@ class _AccountTaker:
         self._by_suffix = {suffix: funnels[indexes] for suffix, indexes in by_suffix.items()}
         self._funnels = tuple(funnels.values())
         self._solved = SolvedTrees(self._rules)
-        self._left: dict[RequestStage, dict[int, BoolColumn]] = {
-            stage: {} for stage in RequestStage
-        }
-        self._left[RequestStage.TOGETHER] = self._solved.together
+        self._left: dict[TreeStage, dict[int, BoolColumn]] = {stage: {} for stage in TreeStage}
+        self._left[TreeStage.TOGETHER] = self._solved.together
 
     def account(self) -> Account:
         """The account of all blocks."""
@@ -221,7 +219,7 @@ class _AccountTaker:
         )
         is_exact = not self._rules.effort.gave_up
         account = Account(groups, self._left, is_exact, None, self._trees)
-        tree_count = account.trees[RequestStage.GROUPS]
+        tree_count = account.trees[TreeStage.GROUPS]
         if not is_exact or not tree_count or account.is_feasible:
             return account
         conflict = find_conflict(
@@ -242,10 +240,10 @@ class _AccountTaker:
         for funnel in self._funnels:
             funnel.add_block(left, len(block))
         alive = self._trees.anchors(block_number)
-        self._left[RequestStage.ROOT][block_number] = alive
+        self._left[TreeStage.ROOT][block_number] = alive
         for its in left:
             alive = alive & its[-1].trees
-        self._left[RequestStage.GROUPS][block_number] = alive
+        self._left[TreeStage.GROUPS][block_number] = alive
         eligible = [its[-1].indexes for its in left]
         found = with_trait_choices(block, rules, eligible, alive)
         self._solved.add_block(block, block_number, found)
@@ -303,7 +301,7 @@ def find_empty_stage(
         return _blaming(forest, trees, GROUP_STAGES[stage_position], suffix)
     block_numbers = range(len(forest.blocks))
     if not any(trees.anchors(block_number).any() for block_number in block_numbers):
-        return EmptyStage(RequestStage.ROOT)
+        return EmptyStage(TreeStage.ROOT)
     rules = Rules(plan, SharingProviders(forest, plan, pause), Effort(pause=pause))
     # The problems that trees pose, with the count of their trees; the kept scans have them.
     problems: Counter[Problem] = Counter()
@@ -311,9 +309,9 @@ def find_empty_stage(
         problems[alike.problem] += len(alike.tree_numbers)
     excluded = bool(plan.trait_choices) and _trait_choices_exclude(forest, rules, problems.total())
     if not problems and not excluded:
-        return EmptyStage(RequestStage.GROUPS)
+        return EmptyStage(TreeStage.GROUPS)
     conflict = find_conflict(forest, rules, problems, is_complete=not excluded)
-    return EmptyStage(RequestStage.TOGETHER, conflict=conflict)
+    return EmptyStage(TreeStage.TOGETHER, conflict=conflict)
 
 
 def _trait_choices_exclude(forest: Forest, rules: Rules, left: int) -> bool:
@@ -328,7 +326,7 @@ def _trait_choices_exclude(forest: Forest, rules: Rules, left: int) -> bool:
 
 
 def _first_empty(forest: Forest, trees: StagedTrees, suffix: str, pause: Callable[[], None]) -> int:
-    """The position of the first stage of a group that leaves no tree; 6 if all stages do."""
+    """The position of the first stage of a group that leaves no tree; behind all if none does."""
     requirement_indexes = trees.plan.requirement_indexes_of(suffix)
     position = 0
     for block_number in range(len(forest.blocks)):

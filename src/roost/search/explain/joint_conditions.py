@@ -25,7 +25,7 @@ from roost.search.candidates.rules import ContestedClass, Rules
 from roost.search.candidates.scan import alike_trees, eligible_trees, problem_in
 from roost.search.candidates.solving import solve
 from roost.search.conditions.lack import Lack, LackRule
-from roost.search.conditions.stages import RequestStage
+from roost.search.conditions.stages import TreeStage
 from roost.search.forest.forest import Forest, TreeRef
 
 # With more conditions, or more different problems, the search for a conflict takes too long.
@@ -97,7 +97,7 @@ class JointCondition(ABC):
 
     def lack(self, posed: ProblemOfTree) -> Lack:
         """What a tree lacks that does not meet it."""
-        return Lack(RequestStage.TOGETHER, self.rule, groups=self.suffixes, condition=self)
+        return Lack(TreeStage.TOGETHER, self.rule, groups=self.suffixes, condition=self)
 
     def lack_text(self, lack: Lack, tree: str, provider: str | None) -> str:
         """The lack in words; `tree` and `provider` are names."""
@@ -144,7 +144,7 @@ class _RoomTogether(JointCondition):
             for provider in posed.problem.providers[requirement_index]
         }
         return Lack(
-            RequestStage.TOGETHER,
+            TreeStage.TOGETHER,
             self.rule,
             provider=posed.uuid(*providers) if len(providers) == 1 else None,
             resource_class=name,
@@ -201,7 +201,7 @@ class _GroupsApart(JointCondition):
         slots = posed.rules.plan.slots
         classes = {name for slot in self.slots for name in slots[slot].resources}
         return Lack(
-            RequestStage.TOGETHER,
+            TreeStage.TOGETHER,
             self.rule,
             resource_class=next(iter(classes)) if len(classes) == 1 else None,
             wanted=len(self.slots),
@@ -297,7 +297,7 @@ class _TraitsTogether(JointCondition):
     def lack(self, posed: ProblemOfTree) -> Lack:
         names = tuple(dict.fromkeys(chain.from_iterable(self.choices)))
         return Lack(
-            RequestStage.TOGETHER,
+            TreeStage.TOGETHER,
             self.rule,
             group="",
             traits=names,

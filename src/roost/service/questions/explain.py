@@ -19,7 +19,7 @@ from roost.search.candidates.effort import no_pause
 from roost.search.candidates.kept_work import KeptWork
 from roost.search.candidates.variants import variants_of
 from roost.search.conditions.lack import Lack
-from roost.search.conditions.stages import STAGES, GroupStage, RequestStage
+from roost.search.conditions.stages import STAGES, GroupStage, TreeStage
 from roost.search.explain.account import (
     Account,
     EmptyStage,
@@ -200,7 +200,7 @@ def _funnels(
 def _tree_rows(query: CandidateQuery, variants: Sequence[_ExplainedVariant]) -> tuple[TreeRow, ...]:
     """The trees that each stage of the request leaves, of one variant or another."""
     rows: list[TreeRow] = []
-    for stage in RequestStage:
+    for stage in TreeStage:
         columns = _joined([variant.account.left[stage] for variant in variants])
         count = sum(int(np.count_nonzero(column)) for column in columns.values())
         rows.append(TreeRow(stage.value, count, tree_sentence(query, stage, count)))
@@ -240,7 +240,7 @@ def _find_misses(
     pause: Callable[[], None],
 ) -> FoundMisses:
     """The nearest misses, each with the alternatives that bring its tree nearest."""
-    served = _joined([variant.account.left[RequestStage.TOGETHER] for variant in variants])
+    served = _joined([variant.account.left[TreeStage.TOGETHER] for variant in variants])
     if len(variants) > 1 and not all(variant.account.is_exact for variant in variants):
         # A tree without a candidate for one variant may have one for another.
         return FoundMisses()
@@ -272,9 +272,9 @@ def _reason(
         fact = _fact(forest, group, stage, blamed, only_tree)
         text = group_reason(group, stage, blamed, fact, of_one_tree=of_one_tree)
         return Reason(stage.value, suffix, blamed, text)
-    if stage is RequestStage.ROOT:
+    if stage is TreeStage.ROOT:
         text = root_reason(query, of_one_tree=of_one_tree)
-    elif stage is RequestStage.GROUPS:
+    elif stage is TreeStage.GROUPS:
         text = groups_reason(query, of_one_tree=of_one_tree)
     elif is_exact and conflict is not None:
         text = together_reason(conflict, of_one_tree=of_one_tree)

@@ -8,7 +8,7 @@ from roost.model.candidates import CandidateQuery, RequestGroup
 from roost.model.text import counted, listed
 from roost.search.conditions import GROUP_CONDITIONS
 from roost.search.conditions.amounts import takes_several
-from roost.search.conditions.stages import RESOURCE_STAGES, GroupStage, RequestStage
+from roost.search.conditions.stages import RESOURCE_STAGES, GroupStage, TreeStage
 from roost.search.conditions.traits import RootTraits
 from roost.search.explain.account import StageCount
 from roost.search.explain.joint_conditions import JointCondition
@@ -70,14 +70,14 @@ def group_reason(
     return _of_group(group, text if fact is None else f"{text}; {fact}")
 
 
-def tree_sentence(query: CandidateQuery, stage: RequestStage, tree_count: int) -> str:
+def tree_sentence(query: CandidateQuery, stage: TreeStage, tree_count: int) -> str:
     """What a stage of the request left."""
     trees = counted(tree_count, "tree")
     is_one = tree_count == 1
     have = "has" if is_one else "have"
-    if stage is RequestStage.GROUPS:
+    if stage is TreeStage.GROUPS:
         return _sentence(f"{trees} {have} a provider for each group by itself")
-    if stage is RequestStage.TOGETHER:
+    if stage is TreeStage.TOGETHER:
         return _sentence(f"{trees} {have} a provider for all groups together")
     asked = _root_phrase(query)
     if not asked:

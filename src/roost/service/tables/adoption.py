@@ -169,7 +169,7 @@ def _lock(
     if not held.issuperset(consumers):
         raise Conflict(
             f"Allocations of {source.name!r} belong to consumers that have no row. Nothing was "
-            "changed. `roost db check` names them; delete them, then repeat the merge.",
+            "changed. Run `roost db sync --repair`, then repeat the merge.",
             ErrorCode.PROVIDER_IN_USE,
             ConflictCause.IN_USE,
         )

@@ -206,7 +206,8 @@ def _emptying(connection: Connection, uuid: str) -> dict[str, Any] | None:
         "project_id": consumer.project,
         "user_id": consumer.user,
         "consumer_generation": consumer.generation,
-        "consumer_type": consumer.consumer_type or UNKNOWN_CONSUMER_TYPE,
+        # A route takes no consumer without a type, and writes no type of an emptied one.
+        "consumer_type": consumer.consumer_type or UNKNOWN_CONSUMER_TYPE.upper(),
     }
     return {"method": "PUT", "path": f"/allocations/{consumer.uuid}", "body": body}
 

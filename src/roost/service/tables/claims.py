@@ -70,10 +70,11 @@ def release_unchanged(
     scope = ClaimScope(list(generations), (), _NO_NAMES, replaces=True)
     rows, inventories = lock_and_read(transaction, scope)
     consumers = [row for row in rows.consumers if generations.get(row.uuid) == row.generation]
-    uuids = {row.uuid for row in consumers}
-    held = [row for row in rows.held if row.consumer_uuid in uuids]
+    # Allocations may spell their consumer in another way.
+    released = {_canonical(row.uuid) for row in consumers}
+    held = [row for row in rows.held if _canonical(row.consumer_uuid) in released]
     _release(transaction, consumers, held, inventories)
-    return transaction.finish(uuids)
+    return transaction.finish({row.uuid for row in consumers})
 
 
 def _release(
