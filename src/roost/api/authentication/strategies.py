@@ -16,6 +16,8 @@ from roost.api.authentication.static_tokens import StaticTokens
 from roost.api.http.requests import Caller, Request
 from roost.configuration.settings import ConfigurationError, Settings
 
+_KEPT_LENGTH_MAX = 1000
+
 
 def noauth2(request: Request) -> Caller:
     """The caller that the token `user[:project]` and the headers name."""
@@ -26,16 +28,18 @@ def noauth2(request: Request) -> Caller:
             "This request has no X-Auth-Token header; with noauth2, send one "
             "like 'admin' or 'user:project'."
         )
-    return _named_caller(
+    roles = sent("HTTP_X_ROLES")
+    # Headers may have 64 KiB. Long ones are not worth the memory.
+    named = _named_caller if len(token) + len(roles or "") > _KEPT_LENGTH_MAX else _kept_caller
+    return named(
         token,
-        sent("HTTP_X_ROLES"),
+        roles,
         sent("HTTP_OPENSTACK_SYSTEM_SCOPE"),
         sent("HTTP_X_PROJECT_ID"),
         sent("HTTP_X_DOMAIN_ID"),
     )
 
 
-@lru_cache(maxsize=64)
 def _named_caller(
     token: str, sent_roles: str | None, scope: str | None, project: str | None, domain: str | None
 ) -> Caller:
@@ -48,6 +52,9 @@ def _named_caller(
     if project is None and not scope:
         project = own_project or user
     return Caller(user=user, project=project, roles=roles, system_scope=scope, domain=domain)
+
+
+_kept_caller = lru_cache(maxsize=64)(_named_caller)
 
 
 Strategy: TypeAlias = Callable[[Request], Caller]

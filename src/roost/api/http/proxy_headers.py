@@ -185,8 +185,8 @@ def served_at(environ: Mapping[str, Any]) -> str:
 # The host of a request, as its client or a proxy names it. It becomes a part of links.
 
 
-# A service has few hosts, and every request names one.
-@lru_cache(maxsize=64)
+# A service has few hosts, and every request names one. A header has 64 KiB at most.
+@lru_cache(maxsize=16)
 def is_host(text: str) -> bool:
     """Whether the text is a host with an optional port, as RFC 3986 writes it.
 

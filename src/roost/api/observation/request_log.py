@@ -83,6 +83,17 @@ class _NoRequest(RequestContext):
 NO_REQUEST = _NoRequest()
 
 
+_CALLER_FIELDS = (
+    "user",
+    "project",
+    "domain",
+    "system_scope",
+    "user_domain",
+    "project_domain",
+)
+_KEPT_LENGTH_MAX = 1000
+
+
 class _CallerWords(NamedTuple):
     """What lines say about a caller. Names from headers are printable."""
 
@@ -94,22 +105,30 @@ class _CallerWords(NamedTuple):
     context: dict[str, Any]
 
 
-# oslo.context takes 12 microseconds for a context and its values.
-@lru_cache(maxsize=256)
 def _words_of(caller: Caller) -> _CallerWords:
+    names = (
+        caller.user,
+        caller.project,
+        caller.domain,
+        caller.system_scope,
+        caller.user_domain,
+        caller.project_domain,
+    )
+    # Headers may have 64 KiB. Long ones are not worth the memory.
+    is_short = sum(len(name) for name in names if name) <= _KEPT_LENGTH_MAX
+    return _kept_words(*names) if is_short else _words(*names)
+
+
+def _words(*names: str | None) -> _CallerWords:
     fields = {
-        name: value and printable(value)
-        for name, value in (
-            ("user", caller.user),
-            ("project", caller.project),
-            ("domain", caller.domain),
-            ("system_scope", caller.system_scope),
-            ("user_domain", caller.user_domain),
-            ("project_domain", caller.project_domain),
-        )
+        field: name and printable(name) for field, name in zip(_CALLER_FIELDS, names, strict=True)
     }
     text = " ".join(value or "-" for value in fields.values())
     return _CallerWords(fields, text, _line_context(fields).get_logging_values())
+
+
+# oslo.context takes 12 microseconds for a context and its values.
+_kept_words = lru_cache(maxsize=256)(_words)
 
 
 def log_request(request: Request, response: Response, size: int, seconds: float) -> None:
