@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 REFERENCE := .venv-reference
 KEYSTONE := .venv-keystone
+NOVA := .venv-nova
 # Which databases `make conformance` runs on.
 CONFORMANCE_DATABASES ?= sqlite postgresql
 # Programs beside the product. Each is a folder of modules that import each other by name.
@@ -15,7 +16,7 @@ BENCH ?=
 DIFFERENTIAL ?=
 CLUSTER ?=
 
-.PHONY: help run test test-long check format release deb conformance bench differential cluster clean
+.PHONY: help run test test-long check browser screenshots format release deb conformance bench differential cluster clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -27,10 +28,10 @@ run: $(VENV)/.serves ## Serve a demo cloud at http://127.0.0.1:8778 (SERVE='...'
 # the next run saves if the environment lets Python keep the result.
 test test-long: export PYTHONDONTWRITEBYTECODE =
 
-test: $(VENV)/.develops $(REFERENCE)/.installed $(KEYSTONE)/.installed ## Run the tests but long and slow ones, on every database that this machine has
+test: $(VENV)/.develops $(REFERENCE)/.installed $(KEYSTONE)/.installed page-tools ## Run the tests but long and slow ones, on every database that this machine has
 	$(VENV)/bin/pytest -n $(TEST_PROCESSES) --dist worksteal $(PYTEST)
 
-test-long: $(VENV)/.develops $(REFERENCE)/.installed $(KEYSTONE)/.installed ## Run the tests that take minutes, and properties with new examples
+test-long: $(VENV)/.develops $(REFERENCE)/.installed $(KEYSTONE)/.installed $(NOVA)/.installed ## Run the tests that take minutes, and properties with new examples
 	$(VENV)/bin/pytest -n $(TEST_PROCESSES) --dist worksteal -m "(hypothesis or slow) and not long" --hypothesis-profile=long $(PYTEST)
 	$(VENV)/bin/pytest -m long --hypothesis-profile=long $(PYTEST)
 
@@ -40,6 +41,29 @@ check: $(VENV)/.develops ## Format, lint, types, layers
 	$(VENV)/bin/mypy
 	$(foreach tool,$(TOOLS),MYPYPATH=$(tool) $(VENV)/bin/mypy $(tool) &&) true
 	$(VENV)/bin/lint-imports
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory node_modules/.installed && \
+		node_modules/.bin/tsc -p src/roost/web/tsconfig.json; \
+	elif [ -n "$$ROOST_TEST_REQUIRE" ]; then echo "npm is missing, so the scripts of the pages cannot be checked"; exit 1; \
+	else echo "NOT CHECKED: the types of the scripts of the pages. Install node and npm for that."; fi
+
+browser: ## Install Debian's chromium, node and npm for the tests of the pages, if they are missing
+	@missing="$$(for name in chromium npm; do command -v $$name >/dev/null || echo $$name; done)"; \
+	if [ -n "$$missing" ]; then \
+		{ [ "$$(id -u)" = 0 ] && apt-get update && apt-get install -y --no-install-recommends $$missing; } || \
+		{ echo "Missing:" $$missing. "Run make browser as root, or install them by other means."; exit 1; }; \
+	fi
+
+screenshots: $(VENV)/.develops ## Make the pictures of the pages in docs/pictures/ (needs chromium)
+	$(VENV)/bin/python docs/pictures/make.py
+
+# axe-core for the tests of the pages. Without npm, a run says what it did not show.
+.PHONY: page-tools
+page-tools:
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory node_modules/.installed; fi
+
+node_modules/.installed: package.json package-lock.json
+	npm ci --no-audit --no-fund
+	@touch $@
 
 format: $(VENV)/.develops ## Format the code and mend what the linter can
 	$(VENV)/bin/ruff format .
@@ -51,8 +75,9 @@ release: $(VENV)/.develops ## Build wheel and sdist into dist/, and check them
 	$(VENV)/bin/python deploy/check_release.py dist
 
 deb: ## Build the Debian package roost-agent into build/deb/ (needs debhelper and python3-venv)
-	rm -rf build/deb && mkdir -p build/deb/roost
+	rm -rf build/deb && mkdir -p build/deb/roost/docs
 	cp -r pyproject.toml README.md LICENSE src deploy build/deb/roost/
+	cp docs/concepts.md build/deb/roost/docs/
 	cp -r deploy/debian build/deb/roost/debian
 	find build/deb/roost -name __pycache__ -prune -exec rm -rf {} +
 	cd build/deb/roost && dpkg-buildpackage --build=binary --no-sign
@@ -74,7 +99,7 @@ cluster: $(VENV)/.serves ## Kill servers behind haproxy under load, and upgrade 
 	$(VENV)/bin/python cluster/run.py --roost $(VENV)/bin/roost $(CLUSTER)
 
 clean: ## Remove what was set up
-	rm -rf $(VENV) $(REFERENCE) $(KEYSTONE) .*_cache .hypothesis build dist
+	rm -rf $(VENV) $(REFERENCE) $(KEYSTONE) $(NOVA) .*_cache .hypothesis build dist
 
 $(VENV)/bin/python:
 	@echo "== Making a virtual environment in $(VENV)"
@@ -107,6 +132,12 @@ $(KEYSTONE)/.installed: tests/keystone-requirements.txt tests/support/servers/ke
 	$(KEYSTONE)/bin/python -m pip install --disable-pip-version-check -r $<
 	@rm -rf $(KEYSTONE)/template
 	$(KEYSTONE)/bin/python -W ignore tests/support/servers/keystone_program.py template $(KEYSTONE)/template
+	@touch $@
+
+$(NOVA)/.installed: tests/nova-requirements.txt pyproject.toml
+	@echo "== Installing Nova for a test (once; about a minute)"
+	$(PYTHON) -m venv $(NOVA)
+	$(NOVA)/bin/python -m pip install --disable-pip-version-check -r $< -e .
 	@touch $@
 
 $(REFERENCE)/.measures: bench/requirements.txt $(REFERENCE)/.installed

@@ -35,6 +35,13 @@ def worker_memory(process_id: int, field: str = "VmRSS") -> int:
     return max(_status_bytes(member, field) for member in family(process_id))
 
 
+def forget_peaks(process_id: int) -> None:
+    """Let the peak of each process begin anew, at what is resident now."""
+    for member in family(process_id):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            Path(f"/proc/{member}/clear_refs").write_text("5")
+
+
 def _status_bytes(process_id: int, field: str) -> int:
     with suppress(FileNotFoundError, ProcessLookupError):
         for line in Path(f"/proc/{process_id}/status").read_text().splitlines():

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from databases import Database
-from processes import cpu_seconds, worker_memory
+from processes import cpu_seconds, forget_peaks, worker_memory
 from server import Program, Server, reference, roost
 
 CONNECTIONS = 4
@@ -113,6 +113,10 @@ class Target:
     def peak_memory(self) -> int:
         """The peak of a worker's resident bytes."""
         return worker_memory(self.process_id, "VmHWM")
+
+    def forget_peak(self) -> None:
+        """Let the peak begin anew, so that it tells of the requests from now on."""
+        forget_peaks(self.process_id)
 
 
 def roost_program(executable: Path, workers: int) -> Program:

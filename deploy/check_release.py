@@ -26,6 +26,8 @@ from pathlib import Path
 
 PROJECT = Path(__file__).parents[1]
 PACKAGE = PROJECT / "src" / "roost"
+# The wheel has these beside the files of the package. pyproject.toml says where they come from.
+PAGES = {"roost/cli/concepts.md"}
 # An sdist without these can be neither built nor tested.
 SDIST_NEEDS = (
     "pyproject.toml",
@@ -82,7 +84,7 @@ def find_archives(directory: Path, version: str) -> tuple[Path, Path]:
 
 
 def check_wheel(wheel: Path) -> None:
-    """The wheel has every file of the package, and nothing else."""
+    """The wheel has every file of the package, the page of `roost help`, and nothing else."""
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     wanted = {
@@ -90,6 +92,7 @@ def check_wheel(wheel: Path) -> None:
         for path in PACKAGE.rglob("*")
         if path.is_file() and not UNWANTED.search(str(path.relative_to(PACKAGE)))
     }
+    wanted |= PAGES
     missing = wanted - names
     strange = {name for name in names - wanted if ".dist-info/" not in name}
     if missing or strange:

@@ -58,7 +58,7 @@ def test_the_health_check_asks_the_port_of_the_command() -> None:
 def test_the_builder_gets_all_that_a_wheel_needs() -> None:
     copied = " ".join(rest for name, rest in instructions(0) if name == "COPY")
     admitted = (PROJECT / ".containerignore").read_text()
-    for path in ("pyproject.toml", "README.md", "LICENSE", "src"):
+    for path in ("pyproject.toml", "README.md", "LICENSE", "src", "docs/concepts.md"):
         assert path in copied
         assert f"!{path}\n" in admitted
 
@@ -75,6 +75,7 @@ def test_the_steps_of_the_builder_make_an_environment_that_serves(tmp_path: Path
                 if (PROJECT / path).is_dir():
                     shutil.copytree(PROJECT / path, source / target)
                 else:
+                    (source / target).parent.mkdir(exist_ok=True)
                     shutil.copy(PROJECT / path, source / target)
     steps = only(0, "RUN").replace("/opt/roost", f"{tmp_path}/roost")
     steps = steps.replace("/wheels", f"{tmp_path}/wheels").replace("${EXTRAS}", "server")

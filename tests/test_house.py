@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,6 +34,8 @@ PAGES = [
     *sorted((PROJECT / "src").rglob("README.md")),
 ]
 
+# A reader finds a module by the names in its room.
+MODULES_OF_A_ROOM_MAX = 12
 # ARCHITECTURE.md is read in one sitting.
 ARCHITECTURE_BYTES_MAX = 12 * 1024
 
@@ -177,6 +179,12 @@ def test_waits_of_tests_have_one_deadline() -> None:
         for deadline in own.finditer(path.read_text())
     ]
     assert found == []
+
+
+def test_a_room_has_a_dozen_modules_at_most() -> None:
+    sizes = Counter(_name(path.parent) for path in SOURCES if path.name != "__init__.py")
+    assert sizes["src/roost/search/forest"] > 1
+    assert {room: size for room, size in sizes.items() if size > MODULES_OF_A_ROOM_MAX} == {}
 
 
 def test_the_architecture_is_one_page() -> None:

@@ -14,7 +14,7 @@ import pytest
 from roost.cli.agent import agent
 from roost.cli.agent_configuration import DEFAULT_FILE
 from roost.cli.main import cli
-from roost.cli.shared.parameters import EX_CONFIG
+from roost.cli.shared.exit_status import ExitStatus
 from roost.configuration.unknown_names import options_by_name
 from support.requirements import note_missing
 from support.waiting import SECONDS_MAX
@@ -84,7 +84,7 @@ def test_a_unit_tells_systemd_all_that_roost_does_at_signals(unit: Path) -> None
     assert settings(unit, "Type") == ["notify"]
     assert settings(unit, "ExecReload") == ["/bin/kill -HUP $MAINPID"]
     # The status after wrong options or configuration, which a restart does not mend.
-    assert settings(unit, "RestartPreventExitStatus") == [str(EX_CONFIG)]
+    assert settings(unit, "RestartPreventExitStatus") == [str(ExitStatus.CONFIGURATION.value)]
     assert settings(unit, "ProtectSystem") == ["strict"]
     assert settings(unit, "NoNewPrivileges") == ["yes"]
 

@@ -88,6 +88,11 @@ def test_python_m_roost_is_the_command(installed: Path, tmp_path: Path) -> None:
     assert said.strip() == f"roost, version {roost.__version__}"
 
 
+def test_the_files_of_the_wheel_explain_a_word(installed: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "roost", "help", "inventory"]
+    assert run(*command, directory=tmp_path, path=installed).startswith("Inventory\n")
+
+
 def test_the_files_of_the_wheel_serve_the_demo_cloud(
     installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

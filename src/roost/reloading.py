@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from roost.api.observation.named_queries import named_queries
 from roost.api.policy.policy import Policy
 from roost.configuration.in_force import changed_options, needs_restart
 from roost.configuration.logs import replace_logging
@@ -21,9 +22,10 @@ Preparation: TypeAlias = Callable[[Settings], Callable[[], None]]
 """Reads what the settings name, or raises an error. The result puts it into force and is safe."""
 
 
-def check_policy(settings: Settings) -> Callable[[], None]:
-    """Refuse a policy that cannot be used, in a process that decides nothing by it."""
+def check_files(settings: Settings) -> Callable[[], None]:
+    """Refuse a policy or queries that cannot be used, in a process that answers no request."""
     Policy(settings.oslo)
+    named_queries(settings)
     return lambda: None
 
 
@@ -72,7 +74,7 @@ class Reloader:
         waiting = [
             str(option)
             for option in changed_options(self._at_start, self._in_force)
-            if needs_restart(option.group)
+            if needs_restart(option)
         ]
         if waiting:
             _LOG.warning("These changes need a restart: %s", ", ".join(waiting))
@@ -84,7 +86,5 @@ def _refusal(why: str) -> str:
 
 
 def _changes(before: Settings, after: Settings) -> str:
-    names = [
-        str(option) for option in changed_options(before, after) if not needs_restart(option.group)
-    ]
-    return f": {', '.join(names)} changed" if names else "; policy files are read anew"
+    names = [str(option) for option in changed_options(before, after) if not needs_restart(option)]
+    return f": {', '.join(names)} changed" if names else "; policy and query files are read anew"

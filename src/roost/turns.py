@@ -257,7 +257,9 @@ class Turn:
                 return
             finally:
                 self.worked_seconds += time.thread_time() - self._work_began
-                self._stop()
+                # A piece that fails aside has left the line.
+                if self._works:
+                    self._stop()
             yield piece
 
     def _note_work(self) -> None:

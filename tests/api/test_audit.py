@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Connection, delete, update
 
-from roost.service.tables.audit import delete_orphans
+from roost.service.ledger.audit import delete_orphans
 from roost.store.connections.errors import WriteRefused
 from roost.store.database import Database
 from roost.store.tables import allocations, consumers
@@ -113,7 +113,7 @@ class TestOrphans:
         build_world(api, "H1(VCPU 8)")
         for number in (1, 2, 3):
             hold(api, number, "H1")
-        monkeypatch.setattr("roost.api.extensions.audit._DELETED_AT_ONCE", 2)
+        monkeypatch.setattr("roost.api.extensions.ledger.audit._DELETED_AT_ONCE", 2)
         delete_some = delete_orphans
 
         def refuse_later(transaction: Any, orphans: Any) -> Any:
@@ -121,7 +121,7 @@ class TestOrphans:
                 raise WriteRefused("the disk is full")
             return delete_some(transaction, orphans)
 
-        monkeypatch.setattr("roost.api.extensions.audit.delete_orphans", refuse_later)
+        monkeypatch.setattr("roost.api.extensions.ledger.audit.delete_orphans", refuse_later)
         answer = audit(api, known_consumers=[], delete=True, at_most_percent=100)
         assert [finding["deleted"] for finding in answer["findings"]] == [True, True, False]
         assert answer["problem"].startswith("2 of 3 orphans are deleted.")
@@ -173,7 +173,24 @@ class TestOrphans:
             body = api.get(f"/allocations/{consumer_uuid(2)}").json
             api.put(f"/allocations/{consumer_uuid(2)}", body)
 
-        monkeypatch.setattr("roost.api.extensions.audit.check_orphan_share", change)
+        monkeypatch.setattr("roost.api.extensions.ledger.audit.check_orphan_share", change)
+        answer = audit(api, known_consumers=[], delete=True)
+        assert [finding["deleted"] for finding in answer["findings"]] == [True, False]
+        assert api.get(f"/allocations/{consumer_uuid(2)}").json["allocations"]
+
+    def test_a_consumer_that_was_made_anew_meanwhile_is_not_deleted(
+        self, api: ApiClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It has its first generation again; in SQLite, the newest one has the same id, too."""
+        build_world(api, "H1(VCPU 8)")
+        hold(api, 1, "H1")
+        hold(api, 2, "H1")
+
+        def make_anew(*counts: Any) -> None:
+            assert api.delete(f"/allocations/{consumer_uuid(2)}").status == 204
+            hold(api, 2, "H1")
+
+        monkeypatch.setattr("roost.api.extensions.ledger.audit.check_orphan_share", make_anew)
         answer = audit(api, known_consumers=[], delete=True)
         assert [finding["deleted"] for finding in answer["findings"]] == [True, False]
         assert api.get(f"/allocations/{consumer_uuid(2)}").json["allocations"]

@@ -12,7 +12,7 @@ from roost.api.candidates.query import parse_candidate_query
 from roost.api.http.errors import HttpError
 from roost.api.http.microversions import Microversion
 from roost.api.http.requests import parse_query_string
-from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.model.candidate_query.query import CandidateQuery, RequestGroup
 from roost.model.providers import AggregateFilter, TraitFilter
 from roost.service.errors import ErrorCode
 

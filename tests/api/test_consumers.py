@@ -129,6 +129,9 @@ class TestList:
         entry = cloud.get("/roost/consumers?user=bob").json["consumers"][0]
         assert entry.pop("created_at").endswith("Z")
         assert entry.pop("updated_at")
+        held = [(one["provider"]["name"], one["resources"]) for one in entry.pop("allocations")]
+        assert len(held) == 2
+        assert sum(resources["VCPU"] for _, resources in held) == 5
         assert entry == {
             "consumer": consumer_uuid(2),
             "consumer_type": "INSTANCE",

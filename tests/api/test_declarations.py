@@ -76,6 +76,8 @@ def test_exactly_the_routes_that_declare_it_write(
         "consumer": provider,
         "name": "CUSTOM_X",
         "resource_class": "VCPU",
+        "page": "tree",
+        "file": "main.js",
     }
     writing = set()
     for route in ROUTES:

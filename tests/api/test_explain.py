@@ -143,10 +143,10 @@ def test_a_provider_restricts_everything_to_its_tree(api: ApiClient) -> None:
     ("query", "words"),
     [
         ("DISK_GB:1", "No provider of this tree has inventory of DISK_GB."),
-        ("VCPU:1&root_required=CUSTOM_T2", "This tree is not one that has a root that has"),
+        ("VCPU:1&root_required=CUSTOM_T2", "This tree does not have a root that has"),
         (
             "VCPU:3&resources_a=VCPU:3&group_policy=none",
-            "but this tree is not one that has room for the VCPU of all groups together.",
+            "but this tree does not have room for the VCPU of all groups together.",
         ),
     ],
 )
@@ -241,6 +241,32 @@ def test_the_reason_follows_a_kept_answer_and_the_forest(api: ApiClient) -> None
     assert ask(api, query).headers["X-Roost-Reason"].endswith("that one has left is 1.")
 
 
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("VCPU:5", "No provider has room for VCPU:5; the most that one has left is 4."),
+        (
+            "VCPU:5&order=random",
+            "No provider has room for VCPU:5; the most that one has left is 4.",
+        ),
+        ("VCPU:5&order=pack&limit=1", "No provider has room for VCPU:5; "),
+        # The second alternative comes further than the first.
+        ("DISK:1&or_resources=VCPU:5", "No provider has room for VCPU:5; "),
+        ("VCPU:1&in_subtree=P&in_tree=Q", "No provider"),
+    ],
+)
+def test_the_extended_route_tells_the_reason_too(api: ApiClient, query: str, text: str) -> None:
+    build_world(api, "P(VCPU 4)  Q(GOLD 1)")
+    path = f"/roost/candidates?{write_query(query)}"
+    for _ in range(2):
+        answer = api.request("GET", path, headers={"X-Roost-Explain": "1"})
+        assert answer.json["allocation_requests"] == []
+        assert answer.headers["X-Roost-Reason"].startswith(text)
+    assert "X-Roost-Reason" not in api.get(path).headers
+    found = explained(api, query.partition("&order")[0])
+    assert answer.headers["X-Roost-Reason"] == found["reason"]["text"]
+
+
 @pytest.mark.parametrize("maximum", [-1, 3])
 def test_the_option_asks_for_every_reason(
     database: Database, tmp_path: Path, maximum: int, caplog: pytest.LogCaptureFixture
@@ -261,6 +287,7 @@ def test_the_option_asks_for_every_reason(
     assert text == "No provider has room for VCPU:5; the most that one has left is 4."
     assert caplog.messages[-1].endswith(f" microversion: 1.39 reason: {text}")
     assert "X-Roost-Reason" not in ask(api, "VCPU:4", explain=None).headers
+    assert api.get("/roost/candidates?resources=VCPU:5").headers["X-Roost-Reason"] == text
 
 
 def test_a_metric_counts_the_stages_of_reasons(

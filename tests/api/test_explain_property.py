@@ -14,7 +14,7 @@ from roost.api.candidates.handler import header_text
 from roost.configuration.settings import Settings
 from roost.store.database import Database
 from support.api_client import ApiClient, application_client, settings_for
-from support.properties import many
+from support.properties import draw_the_same_in_every_run, many
 from support.scenarios.cloud import Cloud, Writer
 from support.scenarios.extended_requests import ExtendedRequest
 from support.scenarios.extended_scenarios import ask_clouds
@@ -38,7 +38,7 @@ SMALL_BOUNDS = {
     "roost.search.forest.block_building.BLOCK_PROVIDERS": 4,
     "roost.search.forest.forest.BLOCK_PROVIDERS": 4,
     "roost.search.candidates.scan._FIRST_TREES": 1,
-    "roost.search.candidates.solving._UNITS_AT_ONCE": 0,
+    "roost.search.candidates.solving.solver._UNITS_AT_ONCE": 0,
 }
 
 
@@ -69,6 +69,7 @@ def check_explanation(
     )
     if provider is None and not isinstance(request, ExtendedRequest):
         assert found["feasible"] == bool(candidates(world, query))
+    if provider is None:
         check_header(api, request, found["reason"])
 
 
@@ -217,8 +218,10 @@ def test_the_misses_of_the_extended_grammar_are_those_of_a_naive_count(
 
 
 def test_every_hint_of_the_extended_grammar_has_candidates(
-    database: Database, tmp_path: Path
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Other clouds would have another share of requests with hints.
+    draw_the_same_in_every_run(monkeypatch)
     given: list[bool] = []
 
     def check(api: ApiClient, world: World, request: ExtendedRequest) -> None:
@@ -235,4 +238,4 @@ def test_every_hint_of_the_extended_grammar_has_candidates(
                 assert again.json["feasible"], hint
 
     ask_clouds(database, settings_for(database, tmp_path), EXAMPLES, check)
-    assert any(given)
+    assert sum(given) > 0.3 * len(given)

@@ -132,7 +132,8 @@ class Walk:
         if operation not in self._known:
             return None
         method, template, content = self._known[operation]
-        names = {"uuid": PROVIDER, "consumer": CONSUMER, "resource_class": "VCPU"} | path
+        names = {"uuid": PROVIDER, "provider": PROVIDER, "consumer": CONSUMER}
+        names |= {"resource_class": "VCPU"} | path
         body = None
         if "requestBody" in content:
             body = content["requestBody"]["content"]["application/json"]["example"]
@@ -161,6 +162,21 @@ class Walk:
         tag = answer.headers["etag"]
         again = self._api.get("/roost/openapi.json", if_none_match=tag)
         self.seen.add(("show_openapi", again.status))
+        self._pages()
+
+    def _pages(self) -> None:
+        self.send("find_pages")
+        pages: dict[str, dict[str, str]] = {
+            "show_first_page": {},
+            "show_page": {"page": "tree"},
+            "show_page_file": {"file": "main.js"},
+        }
+        for operation, names in pages.items():
+            answer = self.send(operation, "", None, **names)
+            assert answer is not None
+            path = self._known[operation][1].format(**names)
+            again = self._api.get(path, if_none_match=answer.headers["etag"])
+            self.seen.add((operation, again.status))
 
     def _names(self) -> None:
         self.send("create_resource_class")

@@ -25,7 +25,8 @@ pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 PROVIDER = "c0ffee00-0000-0000-0000-000000000001"
 CONSUMER = "c0ffee00-0000-0000-0000-00000000c001"
-UNGUARDED = {"/", "", "/healthz", "/readyz", "/metrics"}
+PAGES = {"/ui", "/ui/", "/ui/{page}", "/ui/static/{file}"}
+UNGUARDED = {"/", "", "/healthz", "/readyz", "/metrics"} | PAGES
 
 # The rules of released routes, by the names that operators have in their policy files.
 RULES = {
@@ -80,6 +81,9 @@ RULES = {
     ("GET", "/roost/exporter"): "exporter:show",
     ("POST", "/roost/whatif"): "whatif:ask",
     ("GET", "/roost/candidates"): "candidates:list",
+    ("GET", "/roost/trees"): "trees:list",
+    ("GET", "/roost/trees/{provider}"): "trees:show",
+    ("GET", "/roost/changes"): "changes:list",
 }
 GUARDED = [route for route in ROUTES if route.path not in UNGUARDED]
 
@@ -96,6 +100,8 @@ def use(client: ApiClient, route: Route, **headers: str) -> Answer:
         consumer=CONSUMER,
         name="CUSTOM_GOLD",
         resource_class="VCPU",
+        page="tree",
+        file="main.js",
     )
     body: dict[str, str] | None = {} if route.takes_json else None
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -116,7 +122,7 @@ def modern(database: Database, tmp_path: Path) -> ApiClient:
     return in_process_client(database, tmp_path, configuration(tmp_path, new_defaults=True))
 
 
-def test_only_the_root_and_what_programs_watch_is_open_without_a_token(api: ApiClient) -> None:
+def test_the_root_the_pages_and_what_programs_watch_need_no_token(api: ApiClient) -> None:
     stranger = replace(api, token=None)
     answered = {route.path for route in ROUTES if use(stranger, route).status != 401}
     assert answered == UNGUARDED

@@ -19,7 +19,7 @@ from roost.api.application import Application
 from roost.api.candidates import handler
 from roost.api.observation import slow_requests
 from roost.configuration.settings import WatchSettings
-from roost.model.candidates import CandidateQuery
+from roost.model.candidate_query.query import CandidateQuery
 from roost.search.candidates.kept_work import KeptWork
 from roost.search.candidates.ranking import CandidateOrder
 from roost.search.candidates.search import FoundCandidates

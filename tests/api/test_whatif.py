@@ -257,7 +257,7 @@ def test_a_question_without_a_limit_has_a_bound_and_says_so(
     api: ApiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build_world(api, WORLD)
-    monkeypatch.setattr("roost.api.extensions.whatif._LIMIT_DEFAULT", 1)
+    monkeypatch.setattr("roost.api.extensions.questions.whatif._LIMIT_DEFAULT", 1)
     side = after(api)
     assert (len(side["allocation_requests"]), side["truncated"]) == (1, True)
 
@@ -266,7 +266,7 @@ def test_answers_that_are_too_large_together_are_refused(
     api: ApiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build_world(api, WORLD)
-    monkeypatch.setattr("roost.api.extensions.whatif.ANSWER_BYTES_MAX", 1000)
+    monkeypatch.setattr("roost.api.extensions.questions.whatif.ANSWER_BYTES_MAX", 1000)
     answer = whatif(api)
     assert (answer.status, "Ask fewer questions" in answer.detail) == (400, True)
 

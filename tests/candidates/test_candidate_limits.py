@@ -198,8 +198,12 @@ def test_the_strategy_changes_nothing_without_a_maximum(
 
 
 @on_sqlite
-def test_a_random_order_differs_from_answer_to_answer(configured: Configured) -> None:
+@pytest.mark.parametrize("is_extended", [False, True])
+def test_a_random_order_differs_from_answer_to_answer(
+    configured: Configured, is_extended: bool
+) -> None:
     world = configured(FIVE_HOSTS, PLACEMENT, "randomize_allocation_candidates = true")
+    world = world.extended() if is_extended else world
     orders = [givers(world.ask("VCPU:1")) for _ in range(10)]
     assert len(set(map(tuple, orders))) > 1
     hosts = [provider.name for provider in parse_world(FIVE_HOSTS)]

@@ -51,8 +51,8 @@ SMALL_BOUNDS = {
     "roost.search.forest.forest.BLOCK_PROVIDERS": 4,
     "roost.search.candidates.walks._KEPT_MAX": 1,
     "roost.search.candidates.scan._FIRST_TREES": 1,
-    "roost.search.candidates.solving._IDLE_MOVES_BEFORE_MEMORY": -1,
-    "roost.search.candidates.solving._UNITS_AT_ONCE": 0,
+    "roost.search.candidates.solving.solver._IDLE_MOVES_BEFORE_MEMORY": -1,
+    "roost.search.candidates.solving.solver._UNITS_AT_ONCE": 0,
 }
 
 

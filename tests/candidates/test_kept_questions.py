@@ -6,14 +6,19 @@ import pytest
 
 from roost.api.candidates import kept_answers
 from roost.api.candidates.kept_answers import KeptAnswers, WholeAnswer
-from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.api.services import Services
+from roost.model.candidate_query.query import CandidateQuery, RequestGroup
 from roost.search.candidates.kept_work import KeptWork
 from roost.search.candidates.ranking import CandidateOrder
 from roost.search.candidates.search import find_candidates
 from roost.search.forest.forest import Forest
 from roost.search.forest.rows import UsageRows, column
 from roost.service.questions.explain import Reason
+from support.api_client import ApiClient
 from support.worlds.forests import CLASSES, Node, forest_of
+from support.worlds.notation import provider_uuid
+from support.worlds.world import Configured, Worlds
+from support.worlds.world import claim as claim_of
 
 HOST = [Node(None, {"VCPU": 8})]
 NOWHERE = "00000000-0000-4000-8000-00000000000f"
@@ -54,6 +59,31 @@ def test_a_reason_is_that_of_one_forest() -> None:
     assert answers.reason(QUESTION, later) is None
 
 
+def test_a_reason_that_comes_late_is_not_that_of_a_newer_forest() -> None:
+    answers, forest = KeptAnswers(), forest_of([HOST])
+    later = claim(forest)
+    answers.keep(QUESTION, later, work(later), ANSWER)
+    answers.keep_reason(QUESTION, forest, REASON)
+    assert answers.reason(QUESTION, later) is None
+
+
+def test_an_answer_that_comes_while_an_older_one_is_checked_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers, forest = KeptAnswers(), forest_of([HOST])
+    later, newer = claim(forest), WholeAnswer(b"[]")
+    answers.keep(QUESTION, forest, work(forest), ANSWER)
+
+    def overtaken(_: KeptWork, __: Forest) -> bool:
+        answers.keep(QUESTION, later, work(later), newer)
+        return True
+
+    with monkeypatch.context() as patched:
+        patched.setattr(KeptWork, "finds_the_same_in", overtaken)
+        answers.answer(QUESTION, later)
+    assert answers.answer(QUESTION, later) is newer
+
+
 def test_an_answer_that_is_too_large_leaves_its_work() -> None:
     answers, forest = KeptAnswers(), forest_of([HOST])
     large = WholeAnswer(b"x" * kept_answers._QUESTION_BYTES_MAX)
@@ -86,3 +116,57 @@ def test_answers_that_no_longer_hold_stay_for_few_questions() -> None:
     answers.keep(QUESTION, later, work(later), ANSWER)
     left = [number for number in range(count) if answers.work((str(number), 1))]
     assert len(left) == kept_answers._OUTDATED_MAX - 1
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_an_answer_with_alternatives_follows_the_trees_of_every_alternative(
+    configured: Configured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first resources fill their part of the answer before the search sees the last tree."""
+    monkeypatch.setattr("roost.search.forest.block_building.BLOCK_PROVIDERS", 1)
+    monkeypatch.setattr("roost.search.forest.forest.BLOCK_PROVIDERS", 1)
+    monkeypatch.setattr("roost.search.candidates.search._SLOTS_USUAL", 1)
+    monkeypatch.setattr("roost.search.candidates.search.CANDIDATES_MAX", 4)
+    hosts = ", ".join(f"H{number}(VCPU 4, MEM 4)" for number in range(4))
+    world = configured(f"{hosts}, G(GOLD 4)", "[placement]", "max_allocation_candidates = 4")
+    asked = world.extended()
+    query = "VCPU:1,MEM:1&or_resources=GOLD:4"
+    assert [set(found.allocations) for found in asked.ask(query).candidates].count({"G"}) == 1
+    claim_of(world.api, "G", "GOLD", 1)
+    assert {"G"} not in [set(found.allocations) for found in asked.ask(query).candidates]
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_a_name_that_moves_to_another_provider_during_a_request_spoils_no_later_answer(
+    configured: Configured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first request looks up the name before it moves, and takes its forest afterwards."""
+    world = configured("A(VCPU 8), B(VCPU 8)")
+    forest_of_request = Services.forest
+
+    def forest_after_renames(services: Services) -> Forest:
+        monkeypatch.setattr(Services, "forest", forest_of_request)
+        rename(world.api, "A", "other")
+        rename(world.api, "B", "A")
+        return services.forest()
+
+    monkeypatch.setattr(Services, "forest", forest_after_renames)
+    asked = world.extended()
+    assert [set(found.allocations) for found in asked.ask("VCPU:1&in_tree=A").candidates] == [{"A"}]
+    assert [set(found.allocations) for found in asked.ask("VCPU:1&in_tree=A").candidates] == [{"B"}]
+
+
+def rename(api: ApiClient, provider: str, name: str) -> None:
+    """Give a provider of a world another name."""
+    answer = api.put(f"/resource_providers/{provider_uuid(provider)}", {"name": name})
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_a_query_that_was_read_under_larger_limits_is_read_again(
+    worlds: Worlds, configured: Configured
+) -> None:
+    query = "resources=VCPU:1&resources_A=VCPU:1&group_policy=none"
+    assert worlds("A(VCPU 8)").send(query).status == 200
+    few = configured("A(VCPU 8)", "[roost]", "max_request_groups = 1")
+    assert few.send(query).status == 400

@@ -7,7 +7,7 @@ import pytest
 from roost.api.candidates.body import candidate_body
 from roost.api.candidates.summaries import SummaryCache
 from roost.api.http.microversions import Microversion
-from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.model.candidate_query.query import CandidateQuery, RequestGroup
 from roost.search.candidates.ranking import CandidateOrder
 from roost.search.candidates.search import find_candidates
 from roost.search.forest.forest import Forest

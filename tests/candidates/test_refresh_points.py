@@ -22,7 +22,7 @@ import pytest
 from roost.api.candidates.handler import list_allocation_candidates
 from roost.api.candidates.kept_answers import KeptAnswers
 from roost.api.candidates.summaries import SummaryCache
-from roost.api.extensions import capacity, explain
+from roost.api.extensions.questions import capacity, explain
 from roost.api.handlers import providers
 from roost.api.http.microversions import Microversion
 from roost.api.http.requests import Request

@@ -210,21 +210,29 @@ def test_a_policy_that_lets_strangers_write_is_named(
 def test_a_policy_that_cannot_be_used_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text("'placement:usages': 'rule:nowhere'\n")
     said = check(tmp_path, f"{GOOD}[oslo_policy]\npolicy_file = {tmp_path}/policy.yaml\n", "--json")
-    assert said.status == said.json["status"] == 2
+    assert said.status == said.json["status"] == 3
     assert [one for one in concerns(said) if one[:2] == ("unusable", "failure")]
 
 
-def test_the_exit_status_tells_the_worst(tmp_path: Path) -> None:
-    assert check(tmp_path, GOOD).status == 1
-    assert check(tmp_path, GOOD + "[oslo_policy]\nenforce_new_defaults = perhaps\n").status == 2
-    assert check(tmp_path, "[api]\nauth_strategy = nonsense\n").status == 2
+def test_a_query_that_cannot_be_used_is_a_failure(tmp_path: Path) -> None:
+    (tmp_path / "queries").write_text("good = resources=VCPU:1\nbad = resources=VCPU\n")
+    said = check(tmp_path, f"{GOOD}[roost]\nmetrics_queries = {tmp_path}/queries\n", "--json")
+    assert said.status == said.json["status"] == 3
+    (message,) = [one[2] for one in concerns(said) if one[:2] == ("unusable", "failure")]
+    assert "queries, line 2: the query bad cannot be used" in message
+
+
+def test_warnings_and_failures_have_the_status_of_findings(tmp_path: Path) -> None:
+    assert check(tmp_path, GOOD).status == 3
+    assert check(tmp_path, GOOD + "[oslo_policy]\nenforce_new_defaults = perhaps\n").status == 3
+    assert check(tmp_path, "[api]\nauth_strategy = nonsense\n").status == 3
 
 
 def test_notes_count_with_strict_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("OS_WORKAROUNDS__OPTIMIZE_FOR_WIDE_PROVIDER_TREES", "true")
     assert roost("check-config").status == 0
-    assert roost("check-config", "--strict").status == 1
+    assert roost("check-config", "--strict").status == 3
     monkeypatch.delenv("OS_WORKAROUNDS__OPTIMIZE_FOR_WIDE_PROVIDER_TREES")
     assert roost("check-config", "--strict").status == 0
 
@@ -241,7 +249,7 @@ def test_connect_tries_the_database_and_changes_nothing(database_url: str, tmp_p
 def test_connect_names_a_database_that_does_not_answer(tmp_path: Path) -> None:
     url = "postgresql://me:geheim@127.0.0.1:1/p"
     said = check(tmp_path, GOOD, "--json", "--connect", "--db", url)
-    assert said.status == 2
+    assert said.status == 3
     (found,) = [one for one in concerns(said) if one[0] == "connection"]
     assert found[1] == "failure"
     assert "127.0.0.1:1" in found[2]
@@ -259,7 +267,7 @@ def keystone_concerns(directory: Path, section: str) -> list[tuple[str, str]]:
     said = check(directory, text, "--json", "--connect", "--db", db)
     assert "secret" not in said.out.replace("_secret", "") + said.err
     found = [one for one in concerns(said) if one[0] == "connection" and "schema" not in one[2]]
-    assert said.status == 2 or "failure" not in [one[1] for one in found]
+    assert said.status == 3 or "failure" not in [one[1] for one in found]
     return [one[1:] for one in found]
 
 

@@ -63,10 +63,10 @@ def _roost(*arguments: str, program: str = _COMMAND) -> subprocess.CompletedProc
     "command",
     [
         *("agent", "driver list", "driver show", "tree show", "tree export", "tree apply", "top"),
-        "owner list",
+        *("owner list", "context list"),
         *("candidates", "explain", "why", "capacity", "whatif", "fragmentation", "resilience"),
-        *("provider list", "provider set", "consumer list", "usage", "trait list", "class list"),
-        *("doctor", "completion", "man"),
+        *("provider list", "provider set", "consumer list", "claim", "move", "release", "usage"),
+        *("aggregate list", "trait list", "class list", "doctor", "completion", "help", "man"),
     ],
 )
 def test_commands_of_the_host_need_no_package_of_the_server(command: str) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from roost.client import cloud_reader
-from roost.client.cloud_reader import (
+from roost.client.placement import Placement
+from roost.client.reading import cloud_reader
+from roost.client.reading.cloud_reader import (
     ASSOCIATIONS,
     CloudReader,
     Facet,
     ProviderChoice,
-    consumers_of,
 )
-from roost.client.placement import Placement
+from roost.client.reading.consumers import ConsumerReader, consumers_of
 from roost.testing import FakePlacement
 
 CONSUMER = "c0ffee00-0000-0000-0000-000000000001"
@@ -111,10 +111,10 @@ def test_the_associations_of_a_provider_are_those_of_one_generation(
     assert found.body["generation"] == fresh["generation"] > body["generation"]
 
 
-def test_consumers_are_found_by_their_providers(reader: CloudReader) -> None:
+def test_consumers_are_found_by_their_providers(server: FakePlacement, reader: CloudReader) -> None:
     uuids = consumers_of(reader.providers(facets=[Facet.ALLOCATIONS]))
     assert uuids == [CONSUMER, OTHER_CONSUMER]
     unknown = "c0ffee00-0000-0000-0000-000000000003"
-    first, second = reader.consumers([uuids[0], unknown, uuids[1]])
+    first, second = ConsumerReader(Placement(server)).each([uuids[0], unknown, uuids[1]])
     assert (first.uuid, first.amounts, first.project) == (CONSUMER, {"VCPU": 4}, "project")
     assert (second.uuid, second.type) == (OTHER_CONSUMER, "TEST")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from roost.client.parallel import in_order
+from roost.client.reading.parallel import in_order
 from support.waiting import SECONDS_MAX, wait_until
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from roost.api.extensions.explain import explanation_content
+from roost.api.extensions.questions.explain import explanation_content
 from roost.demo.load import DemoSummary, load_demo
 from roost.demo.world import NEARLY_FITS, demo_uuid
 from roost.model.providers import AggregateFilter, Provider, ProviderFilter, TraitFilter
@@ -99,7 +100,6 @@ def test_uuids_are_as_documentation_prints_them(demo: Database) -> None:
         (provider,) = demo.read(all_providers, ProviderFilter(name=name))
         return provider.uuid
 
-    assert uuid("sharing/CN1") == "f8111404-40bd-5e9a-b3b0-82147670b90a"
     assert uuid("demo-host-000") == "8e4c0dd4-8b71-5325-8950-05462821e331"
     assert demo_uuid("demo-zone-north") == "4acdcca9-f69d-5364-989b-580256caf8d4"
 
@@ -150,6 +150,40 @@ def test_a_second_process_loads_the_same_cloud_and_shows_no_progress_without_a_t
     ended = run_together(SCRIPT, 1, empty.options.url, "everything")
     assert _picture(empty) == _picture(demo)
     assert ended == [(0, f"{len(_names(demo, ALL))} 150\n", "")]
+
+
+# What a newcomer tries first
+
+
+def test_the_commands_offer_hosts_and_find_nothing_wrong(
+    demo: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with LiveServer(str(demo.options.url), tmp_path, workers=1) as server:
+        monkeypatch.setenv("ROOST_URL", server.url)
+        offered = roost("candidates", "VCPU=4", "--limit", "0").lines[1:]
+        assert {line.split()[1][:10] for line in offered} == {"demo-host-"}
+        assert roost("doctor").status == 0
+        assert roost("audit").status == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "told", "status"),
+    [
+        ("--demo", "`roost doctor` and `roost audit` find nothing wrong", 0),
+        ("--demo-worlds", "`roost doctor` and `roost audit` have one finding", 3),
+    ],
+)
+def test_the_start_tells_what_the_doctor_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, told: str, status: int
+) -> None:
+    url = f"sqlite:///{tmp_path}/demo.db"
+    with LiveServer(url, tmp_path, workers=1, options=(option,)) as server:
+        assert told in server.log
+        monkeypatch.setenv("ROOST_URL", server.url)
+        for command in ("doctor", "audit"):
+            assert roost(command).status == status
+        findings = json.loads(roost("audit", "--json").out)["findings"]
+        assert [one["provider"]["name"] for one in findings] == ["sharing/SS2"][: status // 3]
 
 
 # The hosts

@@ -189,6 +189,7 @@ def test_three_trees_with_sharing_providers_are_as_drawn(empty: Database) -> Non
 def test_a_name_in_two_worlds_is_found_only_with_the_name_of_its_world(empty: Database) -> None:
     uuids = empty.write(load_worlds, [drawings()["sharing"], drawings()["nic-traits"]])
     assert uuids["sharing/CN1"] == drawings()["sharing"].uuid("CN1")
+    assert uuids["sharing/CN1"] == "f8111404-40bd-5e9a-b3b0-82147670b90a"
     assert uuids["nic-traits/CN1"] == drawings()["nic-traits"].uuid("CN1")
     assert "CN1" not in uuids
     assert uuids["CN2"] == drawings()["sharing"].uuid("CN2")

@@ -210,6 +210,37 @@ def test_a_worker_that_starts_anew_has_the_new_policy(server: ReloadedServer) ->
         assert listing_without_role(server.client()) == 200
 
 
+def test_the_queries_are_read_again_and_a_new_worker_counts_them(server: ReloadedServer) -> None:
+    queries = server.directory / "queries"
+
+    def shown(name: str) -> bool:
+        try:
+            text = server.client().get("/metrics").body.decode()
+        except ConnectionError:
+            # No worker listens yet.
+            return False
+        return f'roost_fits{{name="{name}"}} 0' in text
+
+    queries.write_text("first = resources=VCPU:1\n")
+    server.configure(f"[roost]\nmetrics_queries = {queries}\n")
+    server.hang_up()
+    assert "[roost]metrics_queries changed" in server.log
+    assert "need a restart" not in server.log
+    wait_until(lambda: shown("first"))
+    queries.write_text("second = resources=VCPU:1\n")
+    server.hang_up()
+    wait_until(lambda: shown("second") and not shown("first"))
+    before = server.worker_ids()
+    for process_id in before:
+        os.kill(process_id, signal.SIGKILL)
+    wait_until(lambda: len(set(server.worker_ids()) - set(before)) == len(before))
+    wait_until(lambda: shown("second"))
+    queries.write_text("second = resources=VCPU\n")
+    server.hang_up()
+    assert "queries, line 1: the query second cannot be used" in server.log
+    assert shown("second")
+
+
 def test_a_worker_is_replaced_after_a_refused_reload(server: ReloadedServer) -> None:
     server.configure(server.policy("other.yaml", LISTS_ARE_FOR_ALL))
     server.hang_up()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from roost.metrics import counting
-from roost.metrics.catalogue import CLAIMS, CONFLICTS, DURATION, IN_FLIGHT, LAST_LOOK
+from roost.metrics.catalogue import CLAIMS, CONFLICTS, DURATION, IN_FLIGHT, LAST_LOOK, QUERY_FIGURES
 from roost.metrics.counting import TALLY
 from roost.metrics.exposition import Family, counted_families, render
 from roost.metrics.memory import SLOT_BYTES, SharedMemory
@@ -216,3 +216,38 @@ def test_an_increment_costs_little() -> None:
             CLAIMS.count(("claimed",))
         costs.append((time.process_time() - began) / 10_000)
     assert min(costs) < 5e-6
+
+
+def test_one_process_leads_until_it_ends() -> None:
+    answers, done = os.pipe(), os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(answers[1], b"y" if TALLY.memory.may_lead() else b"n")
+        # A slot that another process takes meanwhile changes nothing.
+        CLAIMS.count(("claimed",))
+        os.read(done[0], 1)
+        os._exit(0)
+    assert os.read(answers[0], 1) == b"y"
+    assert not TALLY.memory.may_lead()
+    CLAIMS.count(("claimed",))
+    assert not TALLY.memory.may_lead()
+    os.write(done[1], b".")
+    os.waitpid(child, 0)
+    assert TALLY.memory.may_lead()
+    assert TALLY.memory.may_lead()
+
+
+def test_the_newest_record_of_a_running_process_counts() -> None:
+    names = ("roost_fits_timestamp_seconds", "roost_fits", "roost_fits_at_most", "roost_feasible")
+
+    def shown() -> list[float]:
+        return [value for name in names for value in family(name).samples.get(("small",), [])]
+
+    in_child(lambda: QUERY_FIGURES.write((90.0, 1, 1, 1), ("small",)))
+    assert shown() == []
+    QUERY_FIGURES.write((50.0, 7, 9, 1), ("small",))
+    assert shown() == [50.0, 7.0, 9.0, 1.0]
+    QUERY_FIGURES.write((60.0, 0, 0, 0), ("small",))
+    assert shown() == [60.0, 0.0, 0.0, 0.0]
+    QUERY_FIGURES.forget(("small",))
+    assert shown() == []

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from roost.client.survey import Survey, SurveyFailed
+from roost.client.reading.survey import Survey, SurveyFailed
 from roost.client.transport import PlacementRequest, PlacementResponse, Transport
 from roost.client.transport.http import HttpTransport
 from roost.client.versions import ServerTooOld

@@ -318,19 +318,19 @@ def test_the_tables_stay_as_they_are(database: Database, untouched: None) -> Non
 def test_the_commands_install_tell_and_remove(database: Database, untouched: None) -> None:
     url = database.options.url
     absent = run("status", "--json", "--db", url)
-    assert (absent.exit_code, json.loads(absent.output)["state"]) == (1, "absent")
+    assert (absent.exit_code, json.loads(absent.output)["state"]) == (3, "absent")
     assert run("install", "--dry-run", "--db", url).output.count("CREATE TRIGGER") == 21
-    assert run("status", "--db", url).exit_code == 1
+    assert run("status", "--db", url).exit_code == 3
     for _ in range(2):
         assert run("install", "--db", url).exit_code == 0
         assert run("status", "--db", url).exit_code == 0
     remove_one(database)
     incomplete = run("status", "--db", url)
-    assert incomplete.exit_code == 2
+    assert incomplete.exit_code == 3
     assert "roost_journal_v3_traits_insert" in incomplete.output
     assert "DROP TRIGGER" in run("remove", "--dry-run", "--db", url).output
     assert run("remove", "--db", url).exit_code == 0
-    assert run("status", "--db", url).exit_code == 1
+    assert run("status", "--db", url).exit_code == 3
 
 
 def remove_one(database: Database) -> None:
@@ -480,10 +480,10 @@ def test_triggers_without_their_table_are_told_and_removed(database_url: str) ->
         assert "every write fails" in finding.message
         assert finding.remedy == "Run: roost db triggers remove"
         told = run("status", "--db", database_url)
-        assert told.exit_code == 2
+        assert told.exit_code == 3
         assert "roost db triggers remove" in told.output
         assert "roost db triggers remove" in str(run("install", "--db", database_url).exception)
         assert run("remove", "--db", database_url).exit_code == 0
-        assert run("status", "--db", database_url).exit_code == 1
+        assert run("status", "--db", database_url).exit_code == 3
         with other.connect() as connection:
             connection.exec_driver_sql(insert)

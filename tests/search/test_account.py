@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.model.candidate_query.query import CandidateQuery, RequestGroup
 from roost.model.providers import AggregateFilter, TraitFilter
 from roost.replica.replica import Replica
 from roost.search.explain.account import take_account

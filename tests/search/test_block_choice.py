@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.model.candidate_query.query import CandidateQuery, RequestGroup
 from roost.model.providers import AggregateFilter, TraitFilter
 from roost.search.candidates.effort import Effort, no_pause
 from roost.search.candidates.plan import make_plan

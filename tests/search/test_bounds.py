@@ -10,11 +10,12 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.search.candidates import effort, solving, walks
-from roost.search.candidates.problem import solution_key
+from roost.model.candidate_query.query import CandidateQuery, RequestGroup
+from roost.search.candidates import effort, walks
 from roost.search.candidates.ranking import CandidateOrder
 from roost.search.candidates.search import FoundCandidates, find_candidates
+from roost.search.candidates.solving import solver
+from roost.search.candidates.solving.problem import solution_key
 from roost.search.candidates.walks import Batch, Batches
 from roost.search.forest.forest import Forest
 from support.worlds.forests import Node, forest_of
@@ -145,7 +146,7 @@ def test_alike_hosts_have_the_same_solutions_in_both_orders(
     monkeypatch: pytest.MonkeyPatch, held: int, units: int
 ) -> None:
     monkeypatch.setattr(walks, "_SOLUTIONS_HELD_MAX", held)
-    monkeypatch.setattr(solving, "_UNITS_AT_ONCE", units)
+    monkeypatch.setattr(solver, "_UNITS_AT_ONCE", units)
     forest = cloud([[3, 4, 5]] * 3)
     orders = (CandidateOrder(MAXIMUM), CandidateOrder(MAXIMUM, depth_first=True))
     breadth, depth = (

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.model.providers import TraitFilter
+from roost.model.candidate_query.query import CandidateQuery, RequestGroup
+from roost.model.providers import AggregateFilter, TraitFilter
 from roost.search.candidates import kept_work
 from roost.search.candidates.kept_work import KeptWork
 from roost.search.candidates.ranking import CandidateOrder
@@ -203,14 +203,38 @@ def test_a_trait_with_another_id_is_looked_for_by_that_id() -> None:
     assert asker.blocks(forest.with_vocabulary(Vocabulary.of(CLASSES, ids))) == [1]
 
 
-def test_a_block_that_has_another_number_is_found_under_that_number() -> None:
+LAST = f"{2:036d}"
+
+
+@pytest.mark.parametrize(
+    "place", [RequestGroup(in_tree=LAST), RequestGroup(in_subtree=LAST)], ids=["tree", "subtree"]
+)
+def test_a_block_that_has_another_number_is_found_under_that_number(place: RequestGroup) -> None:
     forest = hosts([{"VCPU": 8}] * 3)
-    last = forest.blocks[2].uuids[0].decode()
-    asker = Asker(CandidateQuery((RequestGroup(resources={"VCPU": 1}, in_tree=last),)))
+    asker = Asker(CandidateQuery((replace(place, resources={"VCPU": 1}),)))
     assert asker.blocks(forest) == [2]
     fewer = forest.with_trees(rows_of([[Node(None, {"VCPU": 8})]]), gone_root_ids=[2])
     # The first tree is built anew, and follows the third.
     assert asker.blocks(fewer) == [0]
+
+
+def test_a_host_that_joins_a_new_aggregate_is_found() -> None:
+    forest = hosts([{"VCPU": 8}] * 2)
+    racked = AggregateFilter(any_of=((RACK,),))
+    asker = Asker(CandidateQuery((RequestGroup("_A", {"VCPU": 1}, aggregates=racked),)))
+    assert asker.blocks(forest) == []
+    # The first tree is built anew, and follows the second.
+    joined = forest.with_trees(rows([{"VCPU": 8}], {}, racked=[0]), gone_root_ids=[])
+    assert asker.blocks(joined) == [1]
+
+
+def test_a_search_with_a_limit_notices_that_blocks_are_gone() -> None:
+    forest = hosts([{"VCPU": 8}] * 4)
+    asker = Asker(cpus(1, limit=3))
+    assert asker.blocks(forest) == [0, 1, 2]
+    fewer = forest.with_trees(no_rows(), gone_root_ids=[3, 4])
+    assert not work_of(find_candidates(forest, cpus(1, limit=3), ORDER)).finds_the_same_in(fewer)
+    assert asker.blocks(fewer) == [0, 1]
 
 
 def work_of(found: FoundCandidates) -> KeptWork:

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.search.candidates import effort, solving, walks
-from roost.search.candidates.flow import can_flow
+from roost.model.candidate_query.query import CandidateQuery, RequestGroup
+from roost.search.candidates import effort, walks
 from roost.search.candidates.ranking import CandidateOrder
 from roost.search.candidates.search import find_candidates
+from roost.search.candidates.solving import solver
+from roost.search.candidates.solving.flow import can_flow
 from support.properties import many
 from support.worlds.forests import CLASSES, Node, forest_of
 
@@ -133,9 +134,9 @@ def test_every_solution_is_found_once(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if remembers:
-            patch.setattr(solving, "_IDLE_MOVES_BEFORE_MEMORY", -1)
+            patch.setattr(solver, "_IDLE_MOVES_BEFORE_MEMORY", -1)
         if impatient:
-            patch.setattr(solving, "_UNITS_AT_ONCE", 0)
+            patch.setattr(solver, "_UNITS_AT_ONCE", 0)
             patch.setattr(walks, "_SOLUTIONS_HELD_MAX", 1)
         solutions = found(tree, query, depth_first=depth_first)
     assert set(solutions) == expected(tree, query)

@@ -307,7 +307,7 @@ class _Raw:
     """A connection for works that use none."""
 
     in_transaction = True
-    dialect = None
+    dialect = SQLiteDialect_pysqlite()
 
     @property
     def connection(self) -> _Raw:

@@ -43,7 +43,7 @@ def check_answer(method: str, path: str, headers: Mapping[str, str], answer: Ans
     assert str(answer.status) in operation["responses"], f"{what} is not documented"
     content = _response(version, operation, answer.status).get("content", {})
     media_type = _without_parameters(answer.headers.get("content-type", ""))
-    documented = not answer.body or media_type in map(_without_parameters, content)
+    documented = not answer.body or {media_type, "*/*"} & set(map(_without_parameters, content))
     assert documented, f"{what} as {media_type} is not documented"
     if media_type == "application/json":
         validator = _validator(version, method, match.path if match else "", answer.status)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-_SELECTOR = re.compile(r"\b(roost_\w+|up)\b(?:\s*\{([^}]*)\})?")
+_SELECTOR = re.compile(r"\b((?:roost|openstack_placement)_\w+|up)\b(?:\s*\{([^}]*)\})?")
 _GROUPING = re.compile(r"\b(?:by|without|ignoring|on)\s*\(([^)]*)\)")
 
 

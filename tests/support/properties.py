@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import secrets
 
+import pytest
 from hypothesis import core, settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 EVERYDAY = "everyday"
 LONG = "long"
@@ -49,3 +52,13 @@ def first_seed() -> int:
     if given is not None:
         return int(given)
     return secrets.randbelow(2**32) if is_long_run() else 0
+
+
+def draw_the_same_in_every_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Hypothesis draw the same examples in each everyday run.
+
+    Hypothesis draws constants of the modules that a process has imported. So a test that runs
+    alone would have other examples than the same test after others.
+    """
+    monkeypatch.setattr(providers, "_get_local_constants", Constants)
+    monkeypatch.setattr(providers, "CONSTANTS_CACHE", type(providers.CONSTANTS_CACHE)(1024))

@@ -50,17 +50,22 @@ def note_missing(name: str, reason: str) -> None:
 
 def reference_environment() -> Path:
     """The virtual environment of the reference; the test is skipped where there is none."""
-    prefix = Path(__file__).parents[2] / ".venv-reference"
-    if not (prefix / ".installed").exists():
-        note_missing("reference", f"not installed in {prefix}; `make test` does that")
-        pytest.skip("the reference is not installed")
-    return prefix
+    return _environment("reference", "make test")
 
 
 def keystone_environment() -> Path:
     """The virtual environment of Keystone; the test is skipped where there is none."""
-    prefix = Path(__file__).parents[2] / ".venv-keystone"
+    return _environment("keystone", "make test")
+
+
+def nova_environment() -> Path:
+    """The virtual environment of Nova; the test is skipped where there is none."""
+    return _environment("nova", "make test-long")
+
+
+def _environment(name: str, made_by: str) -> Path:
+    prefix = Path(__file__).parents[2] / f".venv-{name}"
     if not (prefix / ".installed").exists():
-        note_missing("keystone", f"not installed in {prefix}; `make test` does that")
-        pytest.skip("Keystone is not installed")
+        note_missing(name, f"not installed in {prefix}; `{made_by}` does that")
+        pytest.skip(f"{name} is not installed")
     return prefix

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
@@ -45,12 +47,24 @@ def roost(*arguments: str, stdin: str = "", encoding: str = "utf-8") -> Outcome:
         patch.object(sys, "stdin", given),
         redirect_stdout(out),
         redirect_stderr(err),
+        _own_log_handlers(),
         pytest.raises(SystemExit) as ended,
     ):
         main()
     status = ended.value.code
     assert status is None or isinstance(status, int), f"an exit status is a number: {status}"
     return Outcome(status or 0, _printed(out), _printed(err))
+
+
+@contextmanager
+def _own_log_handlers() -> Iterator[None]:
+    """Forget the handlers that a command adds, since its process would end with them."""
+    root = logging.getLogger()
+    before = list(root.handlers)
+    try:
+        yield
+    finally:
+        root.handlers[:] = before
 
 
 def all_commands() -> dict[str, click.Command]:

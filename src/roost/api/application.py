@@ -30,7 +30,9 @@ from roost.api.http.microversions import (
 from roost.api.http.proxy_headers import OUTSIDE, apply_proxy_headers, is_host, mount
 from roost.api.http.requests import Request, is_length
 from roost.api.http.responses import Response
+from roost.api.observation.named_queries import named_queries
 from roost.api.observation.observation import OPEN_VERSION, ObservedStream
+from roost.api.observation.query_counting import QueryCounting
 from roost.api.observation.request_log import NO_REQUEST, LogContext
 from roost.api.policy.policy import Policy
 from roost.api.routes import ROUTES
@@ -39,7 +41,7 @@ from roost.api.services import Services
 from roost.configuration.settings import Settings
 from roost.metrics.counting import TALLY
 from roost.metrics.stages import Stage
-from roost.replica.housekeeping import Housekeeping
+from roost.replica.housekeeping import ChoreThread, Housekeeping
 from roost.store.database import Database
 
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
@@ -68,45 +70,49 @@ class Application:
         self._observation = self._services.observation
         # Processes that this one forks share the memory of its metrics.
         TALLY.open()
-        self._housekeeping: Housekeeping | None = None
+        self._threads: tuple[ChoreThread, ...] = ()
+        self._counting = QueryCounting(self._services, named_queries(settings))
         self._authenticate = make_strategy(settings)
         self._policy = Policy(settings.oslo) if policy is None else policy
         self._cors = Cors(settings.cors) if settings.cors else None
         self._router = Router(ROUTES)
         self._prefix = settings.network.prefix
         # Clients need no token for these.
-        self._open_paths = frozenset(route.path for route in ROUTES if route.rule is None)
+        self._open_router = Router([route for route in ROUTES if route.rule is None])
 
     def prepare(self) -> None:
         """Read all providers, so that the first request does not wait for that."""
         self._services.replica.tidy()
 
     def start_housekeeping(self) -> None:
-        """Start the thread that prunes the journal; each process that answers requests has one."""
-        self._housekeeping = Housekeeping(
-            self._services.database, self._services.replica, self._services.sample
+        """Start the threads for regular work; each process that answers requests has them."""
+        services = self._services
+        self._threads = (
+            Housekeeping(services.database, services.replica, services.sample),
+            self._counting,
         )
 
     def prepare_reload(self, settings: Settings) -> Callable[[], None]:
-        """Read the policy that these settings name; the result puts it into force."""
-        policy = Policy(settings.oslo)
+        """Read the policy and queries that these settings name; the result puts them into force."""
+        policy, queries = Policy(settings.oslo), named_queries(settings)
 
         def commit() -> None:
             self._policy = policy
+            self._counting.replace(queries)
 
         return commit
 
     def close(self) -> None:
-        """Stop the housekeeping, and close all connections."""
-        if self._housekeeping is not None:
-            self._housekeeping.close()
+        """Stop all threads, and close all connections."""
+        for thread in self._threads:
+            thread.close()
         self._services.database.close()
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
         TALLY.ensure()
-        if self._housekeeping is not None:
-            self._housekeeping.ensure()
+        for thread in self._threads:
+            thread.ensure()
         if self._prefix:
             mount(environ, self._prefix)
         if self._settings.parse_proxy_headers:
@@ -134,12 +140,14 @@ class Application:
         if response.stream is None and response.status != 304:
             response.headers.append(("content-length", str(len(response.body))))
         response.headers.append(("x-openstack-request-id", request.id))
-        if response.stream is None:
+        if response.stream is None or response.waits:
             size = len(response.body)
             self._observation.end(request, response, size, perf_counter() - request.began)
         start_response(_REASONS[response.status], response.headers)
         if response.stream is not None:
             pieces = _pieces(request, response.stream)
+            if response.waits:
+                return pieces
             return ObservedStream(self._observation, request, response, pieces)
         return [response.body] if request.method != "HEAD" else []
 
@@ -149,7 +157,7 @@ class Application:
             text = f"The service is at {self._prefix} ([roost]prefix). Put that before the path."
             return _error_response(request, HttpError(404, text))
         try:
-            if request.path not in self._open_paths:
+            if self._open_router.find(request.path) is None:
                 began = perf_counter()
                 try:
                     request.caller = self._authenticate(request)
@@ -220,6 +228,10 @@ def _pieces(request: Request, stream: Iterator[bytes]) -> Iterator[bytes]:
     except Exception as error:
         failure_of(request, error)
         raise
+    finally:
+        close = getattr(stream, "close", None)
+        if close is not None:
+            close()
 
 
 def _decoded_path(request: Request) -> str:
@@ -267,8 +279,12 @@ def _route(request: Request, match: Match) -> Route:
 def _check_media_types(request: Request, route: Route) -> None:
     if route.gives_json:
         accept = request.header("accept")
-        if accept not in _USUAL_ACCEPT and not quality(accept, "application/json"):
-            raise errors.not_acceptable(accept, "Only application/json is provided")
+        if accept not in _USUAL_ACCEPT and not any(
+            quality(accept, media_type) for media_type in route.media_types
+        ):
+            provided = " and ".join(route.media_types)
+            verb = "is" if len(route.media_types) == 1 else "are"
+            raise errors.not_acceptable(accept, f"Only {provided} {verb} provided")
     if route.takes_json and request.content_type != "application/json":
         raise errors.unsupported_media_type(
             request.environ.get("CONTENT_TYPE") or "",

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from roost.api.candidates import handler as candidates
-from roost.api.extensions import (
-    adoption,
-    audit,
+from roost.api.extensions import server
+from roost.api.extensions.changes import handler as changes
+from roost.api.extensions.ledger import adoption, audit, consumers, exporter, trees
+from roost.api.extensions.openapi import document_route
+from roost.api.extensions.questions import candidates as extended_candidates
+from roost.api.extensions.questions import (
     capacity,
-    consumers,
     explain,
-    exporter,
     fragmentation,
     overview,
     resilience,
-    server,
     whatif,
 )
-from roost.api.extensions import candidates as extended_candidates
-from roost.api.extensions.openapi import document_route
 from roost.api.handlers import (
     aggregates,
     allocations,
     health,
     inventories,
     metrics,
+    pages,
     providers,
     resource_classes,
     root,
@@ -37,6 +36,7 @@ ROUTES: tuple[Route, ...] = (
     *root.ROUTES,
     *health.ROUTES,
     *metrics.ROUTES,
+    *pages.ROUTES,
     *resource_classes.ROUTES,
     *providers.ROUTES,
     *inventories.ROUTES,
@@ -58,4 +58,6 @@ ROUTES: tuple[Route, ...] = (
     *consumers.ROUTES,
     *audit.ROUTES,
     *adoption.ROUTES,
+    *trees.ROUTES,
+    *changes.ROUTES,
 )

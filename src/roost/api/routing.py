@@ -24,6 +24,8 @@ from roost.model.limits import Limits
 Handler: TypeAlias = Callable[[Services, Request], Response]
 
 JSON = "application/json"
+LINES = "application/x-ndjson"
+EVENTS = "text/event-stream"
 CACHED = ("cached",)
 # What a 404 means on most routes of a provider.
 UNKNOWN_PROVIDER = "No provider has this uuid."
@@ -38,6 +40,10 @@ class Success:
     # The names of its own headers, as `openapi/components.py` lists them.
     headers: tuple[str, ...] = ()
     media_type: str = JSON
+    # The schema of each line, if clients may ask for a JSON document a line; `None` if not.
+    lines: AnswerSchema | None = None
+    # The schema of each event, if clients may ask for server-sent events; `None` if not.
+    events: AnswerSchema | None = None
     # The versions that have it.
     since: Microversion = MIN_VERSION
     until: Microversion = MAX_VERSION
@@ -195,6 +201,8 @@ class Route:
     # The request must have a JSON body (else 415), or the client must accept one (else 406).
     takes_json: bool = field(init=False)
     gives_json: bool = field(init=False)
+    # The media types of which the client must accept one; empty if any will do.
+    media_types: tuple[str, ...] = field(init=False)
 
     def __call__(self, handler: Handler) -> Route:
         """The route of this handler, which has its name and its sentences."""
@@ -216,6 +224,9 @@ class Route:
         # Programs that watch the service get an answer whatever they accept.
         gives_json = self.method == "GET" and self.rule is not None and self._has_schema
         object.__setattr__(self, "gives_json", gives_json)
+        lines = (LINES,) if any(each.lines for each in self.successes.values()) else ()
+        events = (EVENTS,) if any(each.events for each in self.successes.values()) else ()
+        object.__setattr__(self, "media_types", (JSON, *lines, *events) if gives_json else ())
 
     @property
     def writes(self) -> bool:

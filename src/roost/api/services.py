@@ -9,6 +9,7 @@ from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from roost.api.candidates.kept_answers import KeptAnswers
 from roost.api.candidates.summaries import SummaryCache
+from roost.api.extensions.changes.hub import ChangeHub
 from roost.api.http.requests import Request
 from roost.api.observation.observation import Observation
 from roost.api.observation.readiness import ReadinessCheck
@@ -23,6 +24,8 @@ from roost.search.forest.vocabulary import Vocabulary
 from roost.search.resilience.resilience import Resilience
 from roost.store.database import Database, Work, Write
 from roost.store.journal.position import Position
+from roost.store.journal.writing import Writer
+from roost.store.transaction import Finished, Transaction
 from roost.turns import Rounds, Turn
 
 P = ParamSpec("P")
@@ -45,6 +48,7 @@ class Services:
     observation: Observation
     scrapes: SharedScrape
     resilience: Rounds[FoundResilience]
+    hub: ChangeHub
 
     @classmethod
     def on(cls, settings: Settings, database: Database) -> Services:
@@ -60,6 +64,7 @@ class Services:
             Observation(settings.watch, settings.limits),
             SharedScrape(),
             Rounds(),
+            ChangeHub(database, replica),
         )
 
     def forest(self) -> Forest:
@@ -79,6 +84,7 @@ class Services:
         sample_all()
         self.observation.sample()
         self.replica.sample()
+        self.hub.sample()
         for pool, source in self.database.sources().items():
             POOL_CONNECTIONS.set(source.opened, (pool, "open"))
             POOL_CONNECTIONS.set(source.kept, (pool, "idle"))
@@ -125,11 +131,19 @@ class Services:
     ) -> T:
         """Run a use case that writes, in one transaction, and note in the request that it has.
 
-        If a later step fails, the answer must not say that nothing was written.
+        If a later step fails, the answer must not say that nothing was written. The journal names
+        the request and its caller.
         """
+        author = Writer(request.id, request.caller.user, request.caller.project).text()
+
+        def signed(transaction: Transaction) -> Finished[T]:
+            # On SQLite, the thread of another request may run it.
+            transaction.author = author
+            return write(transaction, *args, **kwargs)
+
         began = perf_counter()
         try:
-            result = self.database.write(write, *args, **kwargs)
+            result = self.database.write(signed)
         finally:
             request.times.end(Stage.DATABASE, began)
         request.has_written = True

@@ -26,7 +26,7 @@ from roost.cli.agent_configuration import (
 )
 from roost.cli.agent_events import WOULD_CHANGE, Events, JsonEvents, TextEvents, logging_to
 from roost.cli.driver import driver_options, owner_option
-from roost.cli.shared.connection import ConnectionSettings, connection_options
+from roost.cli.shared.connection import ConnectionSettings, service_options
 from roost.cli.shared.parameters import NumberRange, records_option
 from roost.cli.shared.terminal import plain
 from roost.cli.tree.drawing import form_of, form_option, print_declaration
@@ -136,7 +136,7 @@ Exit status: 0 told to end, or --once done; 1 --once or --dry-run failed;
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, an object for each event.")
 @click.option("-v", "--verbose", is_flag=True, help="Log what is read, and each report.")
 @click.option("--debug", is_flag=True, help="Log each request, too.")
-@connection_options
+@service_options
 def agent(
     *,
     connection: ConnectionSettings,

@@ -12,17 +12,19 @@ import click
 from rich.console import Console
 
 from roost.api.authentication import IdentityUnavailable, check_strategy
+from roost.api.observation.named_queries import named_queries
 from roost.api.policy.policy import Policy
 from roost.api.policy.review import open_writes
 from roost.cli.server.settings import configuration_options
+from roost.cli.shared.exit_status import yes_or_no
 from roost.cli.shared.terminal import plain
 from roost.configuration.concerns import (
     Concern,
     ConcernKind,
     Severity,
     dangers,
-    exit_status,
     name_concerns,
+    needs_mending,
 )
 from roost.configuration.in_force import OptionInForce, options_in_force
 from roost.configuration.listing import sample_configuration
@@ -57,8 +59,8 @@ _SCHEMAS = {
     "check-config",
     short_help="Print the configuration in force, and what is wrong with it.",
     epilog="""\b
-Exit status: 0 nothing to mend; 1 warnings: unknown or dangerous options, or with
---strict also ignored and deprecated ones; 2 the service would not start so.
+Exit status: 0 nothing to mend; 3 warnings: unknown or dangerous options, or with
+--strict also ignored and deprecated ones; also 3 if the service would not start so.
 
 \b
 Examples:
@@ -97,7 +99,7 @@ def check_config(
             concerns += [*_database(settings), *_keystone(settings)]
     except OperatorError as error:
         concerns.append(_failure(ConcernKind.UNUSABLE, error))
-    status = exit_status(concerns, strict=strict)
+    status = yes_or_no(not needs_mending(concerns, strict=strict))
     if as_json:
         plain_values = {
             "status": status,
@@ -118,6 +120,10 @@ def _unusable(settings: Settings) -> Iterator[Concern]:
     """What the start would refuse, and what the policy allows."""
     try:
         check_strategy(replace(settings, auth_strategy=settings.auth_strategy or "noauth2"))
+    except OperatorError as error:
+        yield _failure(ConcernKind.UNUSABLE, error)
+    try:
+        named_queries(settings)
     except OperatorError as error:
         yield _failure(ConcernKind.UNUSABLE, error)
     try:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from roost.cli.shared.group import CommandGroup
 from roost.cli.shared.output import (
     Output,
     OutputForm,
@@ -120,7 +121,7 @@ def complete_drivers(_ctx: click.Context, _param: click.Parameter, incomplete: s
     return [name for name in names if name.startswith(incomplete)]
 
 
-@click.group(short_help="List the drivers of this host, and their options.")
+@click.group(cls=CommandGroup, short_help="List the drivers of this host, and their options.")
 def driver() -> None:
     """List the drivers that `roost agent --driver` takes, and their options.
 
@@ -169,7 +170,7 @@ def show(*, name: str, output: OutputForm) -> None:
     table = Table(_OPTION_COLUMNS, rows)
     about = inspect.getdoc(found) or ""
     value = {"driver": name, "about": about, "options": table.as_json()}
-    if output is OutputForm.TABLE:
+    if output.is_for_people:
         output_console().print(plain(own_lines(*(about or name).split("\n"), "")))
     print_output(Output(table, value), output)
     if not accepted.options:

@@ -16,7 +16,9 @@ import click.shell_completion
 
 import roost
 from roost.cli.completion import PROGRAM, VARIABLE, use_completion
-from roost.cli.shared.terminal import EXIT_STATUS, Interrupted, complain, noticing_interruption
+from roost.cli.shared.exit_status import AnsweredNo, ExitStatus, WrongUsage, status_lines
+from roost.cli.shared.group import CommandGroup
+from roost.cli.shared.terminal import Interrupted, complain, noticing_interruption
 from roost.model.errors import OperatorError
 from roost.model.text import printable
 
@@ -36,6 +38,7 @@ _COMMANDS_OF_HOST = {
     "agent": ("agent:agent", "Describe this host to a placement server, and keep that true."),
     "driver": ("driver:driver", "List the drivers of this host, and their options."),
     "owner": ("owner:owner", "Show what the owners of this machine have written, and where."),
+    "context": ("context:context", "Give servers names, and choose one of them."),
     "top": ("cloud.top:top", "Show what a server does, live."),
     "candidates": ("ask.candidates:candidates", "Show where a request fits."),
     "explain": ("ask.explain:explain", "Say why a request has candidates or none."),
@@ -47,14 +50,19 @@ _COMMANDS_OF_HOST = {
         "Compare what is free with what requests can use.",
     ),
     "resilience": ("ask.capacity:resilience", "Find roots whose loss the rest could not absorb."),
-    "provider": ("cloud.provider:provider", "List, show, change and delete providers."),
+    "provider": ("cloud.provider:provider", "List, show, create, change and delete providers."),
     "consumer": ("cloud.consumer:consumer", "List and show consumers of resources."),
+    "claim": ("cloud.claim:claim", "Claim what a request asks for."),
+    "move": ("cloud.claim:move", "Move what a consumer holds to other providers."),
+    "release": ("cloud.claim:release", "Let consumers hold nothing."),
     "usage": ("cloud.consumer:usage", "Show what is used of each resource class."),
+    "aggregate": ("cloud.aggregate:aggregate", "List, show and change groups of providers."),
     "trait": ("cloud.vocabulary:trait", "List, show, create and delete traits."),
     "class": ("cloud.vocabulary:resource_class", "List, show, create and delete resource classes."),
     "doctor": ("cloud.doctor:doctor", "Look for what is wrong with a server."),
     "audit": ("cloud.audit:audit", "Find orphans and other things that are wrong."),
     "completion": ("completion:completion", "Print the completion script of a shell."),
+    "help": ("help:show_help", "Explain a word, or show the help of a command."),
     "man": ("man:man", "Show or write manual pages."),
 }
 COMMANDS = _COMMANDS_OF_SERVER | _COMMANDS_OF_HOST
@@ -68,7 +76,7 @@ SERVER_PACKAGES = ("alembic", "httptools", "jsonschema_rs", "oslo_policy", "sqla
 _NOT_INSTALLED = "Not installed: pip install 'roost[server]'"
 
 
-class _Commands(click.Group):
+class _Commands(CommandGroup):
     """The commands of the table. One whose packages are not installed says what to install."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -148,7 +156,11 @@ def _not_installed(command: str, package: str) -> click.Command:
     )
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=f"\b\nExit status of every command:\n{status_lines()}",
+)
 @click.version_option(roost.__version__, prog_name="roost")
 def cli() -> None:
     """Roost, a placement service: where would this fit?
@@ -174,7 +186,11 @@ def main() -> None:
     try:
         cli(prog_name=PROGRAM, complete_var=VARIABLE)
     except Interrupted as error:
-        _refuse(error.explanation, EXIT_STATUS)
+        _refuse(error.explanation, ExitStatus.INTERRUPTED)
+    except WrongUsage as error:
+        _refuse(error.explanation, ExitStatus.USAGE)
+    except AnsweredNo as error:
+        _refuse(error.explanation, ExitStatus.NO)
     except OperatorError as error:
         _refuse(error.explanation)
     except UnicodeEncodeError as error:
@@ -183,7 +199,7 @@ def main() -> None:
     except OSError as error:
         _refuse(_of_file(error))
     except KeyboardInterrupt:
-        sys.exit(EXIT_STATUS)
+        sys.exit(ExitStatus.INTERRUPTED)
 
 
 def _of_file(error: OSError) -> str:
@@ -198,6 +214,6 @@ def _of_file(error: OSError) -> str:
     return f"{error.filename} cannot be used: {error.strerror}. Check the name and the rights."
 
 
-def _refuse(text: str, status: int = 1) -> NoReturn:
+def _refuse(text: str, status: ExitStatus = ExitStatus.FAILED) -> NoReturn:
     complain(text)
     sys.exit(status)

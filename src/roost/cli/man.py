@@ -142,12 +142,11 @@ def man(context: click.Context, words: tuple[str, ...], directory: Path | None) 
       roost man provider list
       roost man --directory /usr/local/share/man/man1
     """
-    top = context.find_root()
-    root = click.Context(top.command, info_name="roost", help_option_names=top.help_option_names)
+    root = root_context(context)
     if directory is not None:
         _write(root, directory)
         return
-    page = manual_page(_context_of(root, words))
+    page = manual_page(context_of(root, words))
     viewer = shutil.which("man") if sys.stdout.isatty() else None
     if viewer is None:
         click.echo(page.encode(), nl=False)
@@ -155,7 +154,13 @@ def man(context: click.Context, words: tuple[str, ...], directory: Path | None) 
         subprocess.run([viewer, "-l", "-"], input=page.encode(), check=False)
 
 
-def _context_of(context: click.Context, words: tuple[str, ...]) -> click.Context:
+def root_context(context: click.Context) -> click.Context:
+    """A context of `roost` itself, without arguments."""
+    top = context.find_root()
+    return click.Context(top.command, info_name="roost", help_option_names=top.help_option_names)
+
+
+def context_of(context: click.Context, words: tuple[str, ...]) -> click.Context:
     """The context of a command below this one."""
     for word in words:
         group = context.command

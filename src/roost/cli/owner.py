@@ -18,6 +18,8 @@ from rich.tree import Tree
 from roost.cli.shared.command import command
 from roost.cli.shared.completers import OWNER
 from roost.cli.shared.connection import ConnectionSettings, connection_options
+from roost.cli.shared.exit_status import ExitStatus
+from roost.cli.shared.group import CommandGroup
 from roost.cli.shared.output import (
     Facts,
     Output,
@@ -31,7 +33,6 @@ from roost.cli.shared.output import (
 from roost.cli.shared.parameters import records_option
 from roost.cli.shared.terminal import complain, echo_line
 from roost.client.errors import NotConfigured
-from roost.client.lookup import ProviderFinder
 from roost.client.ownership.known_server import KnownServer, records_of_server
 from roost.client.ownership.known_server import rebind as rebind_records
 from roost.client.ownership.owner_names import owner_name
@@ -45,10 +46,11 @@ from roost.client.ownership.store import (
     read_owner,
 )
 from roost.client.placement import Placement
+from roost.client.reading.lookup import ProviderFinder
 from roost.model.text import counted, nearest_names, printable, with_next
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def owner() -> None:
     """Show what the owners of this machine have written to servers, out of their records.
 
@@ -125,12 +127,12 @@ def gone_providers(
 
 
 def end_with_problems(owners: Iterable[RecordedOwner]) -> None:
-    """Print which records cannot be read, and end with status 1 if there are any."""
+    """Print which records cannot be read; such records are a failure."""
     problems = [problem for owner in owners for problem in owner.problems]
     for problem in problems:
         complain(problem)
     if problems:
-        sys.exit(1)
+        sys.exit(ExitStatus.FAILED)
 
 
 def shown_moment(seconds: float | None) -> str | None:
@@ -180,7 +182,16 @@ def list_owners(
     gone = gone_providers(connection, owners) if check else None
     values = [_in_list(owner, gone) for owner in owners]
     rows = [
-        list((value | {"written": shown_moment(owner.written_at)}).values())
+        # The number of a process is a name, which has no separators.
+        list(
+            (
+                value
+                | {
+                    "written": shown_moment(owner.written_at),
+                    "process": str(value["process"] or ""),
+                }
+            ).values()
+        )
         for owner, value in zip(owners, values, strict=True)
     ]
     columns = _LISTED if gone is None else (*_LISTED, _GONE_COUNT)

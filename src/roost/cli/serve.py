@@ -28,14 +28,15 @@ from roost.configuration.settings import (
     Settings,
     load_settings,
 )
-from roost.demo.load import DemoSummary, load_demo
-from roost.demo.world import NEARLY_FITS
+from roost.demo.drawings import drawings
+from roost.demo.load import DemoSummary, demo_cloud, load_demo
+from roost.demo.world import World
 from roost.hangups import keeping_hangups
 from roost.metrics.counting import TALLY
 from roost.metrics.sampling import watch_server
 from roost.model.declared_options import declared_options
 from roost.model.text import own_lines
-from roost.reloading import Reloader, check_policy
+from roost.reloading import Reloader, check_files
 from roost.server.certificates import CertificateFiles, certificate_files, make_context
 from roost.server.listening import Place, TcpPlace, UnixPlace, inherited_places
 from roost.server.supervisor import Supervisor, WorkerLink, call_at_reload_signal
@@ -138,6 +139,11 @@ Exit status: 0 told to end; 1 it failed, for instance because the database does 
 )
 @click.option("--demo", is_flag=True, help="Fill an empty database with a demo cloud.")
 @click.option(
+    "--demo-worlds",
+    is_flag=True,
+    help="Fill it with the small clouds that the documents of the Placement API draw.",
+)
+@click.option(
     "--allow-clients-without-authentication",
     "open_to_all",
     is_flag=True,
@@ -152,6 +158,7 @@ def serve(
     socket_mode: int,
     workers: int,
     demo: bool,
+    demo_worlds: bool,
     open_to_all: bool,
     config_files: tuple[str, ...],
     database_url: str | None,
@@ -159,7 +166,7 @@ def serve(
 ) -> None:
     """Serve the Placement API until SIGTERM or Ctrl-C, which let requests in flight finish.
 
-    SIGHUP reads the policy and the options of the log again.
+    SIGHUP reads the policy, the options of the log and the queries of /metrics again.
     """
     with keeping_hangups():
         settings = _with_network(read_settings(config_files, database_url), network)
@@ -167,26 +174,37 @@ def serve(
         settings = replace(settings, auth_strategy=settings.auth_strategy or "noauth2")
         places = _places(host, port, unix_socket, socket_mode)
         service = _Service(settings, places, workers, database_url)
-        status = _start(service, settings, demo=demo, open_to_all=open_to_all)
+        worlds = _demo(cloud=demo, worlds=demo_worlds)
+        status = _start(service, settings, worlds=worlds, open_to_all=open_to_all)
     sys.exit(status)
 
 
-def _start(service: _Service, settings: Settings, *, demo: bool, open_to_all: bool) -> int:
+def _demo(*, cloud: bool, worlds: bool) -> Sequence[World]:
+    """What an empty database is filled with."""
+    drawn = list(drawings().values()) if worlds else []
+    return [*drawn, demo_cloud()] if cloud else drawn
+
+
+def _start(
+    service: _Service, settings: Settings, *, worlds: Sequence[World], open_to_all: bool
+) -> int:
     """Check everything, then serve; the exit status."""
     if settings.auth_strategy == "noauth2" and not open_to_all:
         _check_local(service.places)
     check_strategy(settings)
     service.check_network()
+    console = Console(stderr=True)
+    for link in service.links():
+        console.print(plain(f"The pages: {link}/ui/", "bold"), soft_wrap=True)
     # The workers of this server, and no other process, share its metrics.
     TALLY.open_own()
     database = open_database(settings)
     # The workers do the same. Here a mistake shows before they start, and only once.
     Application(settings, database)
-    console = Console(stderr=True)
-    if demo:
+    if worlds:
         with explained(database.url):
-            loaded = load_demo(database)
-        console.print(plain(_demo_line(loaded, database)), soft_wrap=True)
+            loaded = load_demo(database, worlds)
+        console.print(plain(_demo_lines(loaded, worlds, database)), soft_wrap=True)
     console.print(service.first_line(database), soft_wrap=True)
     database.close()
     return service.run()
@@ -204,7 +222,7 @@ class _Service:
         self.places = places
         network = settings.network
         self._files = certificate_files(network.tls_cert, network.tls_key, network.tls_client_ca)
-        self._reloader = Reloader(settings, self._read_again, [check_policy])
+        self._reloader = Reloader(settings, self._read_again, [check_files])
 
     def check_network(self) -> None:
         """Refuse places and certificates that cannot be used."""
@@ -213,6 +231,12 @@ class _Service:
             make_context(self._files)
         for place in self.places:
             place.check()
+
+    def links(self) -> list[str]:
+        """Where a browser finds the service."""
+        prefix = self._settings.network.prefix
+        shown = (_shown(place, self._files, prefix) for place in self.places)
+        return [link for link in shown if link.startswith("http")]
 
     def first_line(self, database: Database) -> Text:
         """The line that says where the service is."""
@@ -281,15 +305,16 @@ def _shown(place: Place, files: CertificateFiles | None, prefix: str) -> str:
     return f"http{'s' if files else ''}://{place.shown}{prefix}"
 
 
-def _demo_line(summary: DemoSummary, database: Database) -> str:
-    if summary.loaded:
-        return own_lines(
-            f"Demo cloud: {summary.providers} providers, {summary.consumers} consumers",
-            f"A request that nearly fits: roost explain --from-query '{NEARLY_FITS}'",
+def _demo_lines(summary: DemoSummary, worlds: Sequence[World], database: Database) -> str:
+    if not summary.loaded:
+        return (
+            "The database has providers already, so no demo was loaded. To start afresh, "
+            f"stop the server and remove {shown_url(database.url)}"
         )
-    return (
-        "The database has providers already, so the demo cloud was not loaded. To start afresh, "
-        f"stop the server and remove {shown_url(database.url)}"
+    clouds = "Demo cloud" if len(worlds) == 1 else f"{len(worlds)} demo clouds"
+    return own_lines(
+        f"{clouds}: {summary.providers} providers, {summary.consumers} consumers",
+        *(remark for world in worlds for remark in world.remarks),
     )
 
 
@@ -298,7 +323,8 @@ def _for_worker(at_start: Settings, in_force: Settings) -> Settings:
     if at_start.auth_strategy == "keystone":
         # The new files may name another strategy, which needs a restart.
         register_keystone_options(in_force.oslo)
-    return replace(at_start, oslo=in_force.oslo)
+    watch = replace(at_start.watch, queries=in_force.watch.queries)
+    return replace(at_start, oslo=in_force.oslo, watch=watch)
 
 
 def _fix_for_reloads(settings: Settings) -> None:

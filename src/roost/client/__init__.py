@@ -3,25 +3,39 @@
 from roost.client.claims import CandidateAnswer, Claims
 from roost.client.declaration import Declaration, DeclaredProvider, UnreadProviders
 from roost.client.errors import PlacementError, ReshapeNeeded
+from roost.client.ledger.query import Needs
+from roost.client.ledger.roost import Roost
+from roost.client.ledger.values import Candidate, Claimed, ResourceProvider, ResourceTree
+from roost.client.outcome import Outcome, outcome_of
 from roost.client.ownership.declarative_reporter import DeclarativeReporter
 from roost.client.ownership.store import FileOwnershipStore
 from roost.client.provider_tree import ProviderData, ProviderSubTree, ProviderTree
 from roost.client.reporting.reporter import Reporter
 from roost.client.transport.connecting import connect
+from roost.model.inventory import Inventory
 
 __all__ = [
+    "Candidate",
     "CandidateAnswer",
+    "Claimed",
     "Claims",
     "Declaration",
     "DeclarativeReporter",
     "DeclaredProvider",
     "FileOwnershipStore",
+    "Inventory",
+    "Needs",
+    "Outcome",
     "PlacementError",
     "ProviderData",
     "ProviderSubTree",
     "ProviderTree",
     "Reporter",
     "ReshapeNeeded",
+    "ResourceProvider",
+    "ResourceTree",
+    "Roost",
     "UnreadProviders",
     "connect",
+    "outcome_of",
 ]

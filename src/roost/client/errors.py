@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 from roost.model.errors import OperatorError
 from roost.model.text import with_next
+
+if TYPE_CHECKING:
+    from roost.client.ledger.explanations import QueryExplanation
 
 
 class PlacementError(OperatorError):
@@ -97,6 +103,10 @@ class ResourceProviderRetrievalFailed(PlacementError):
     """A provider, its tree or its sharing providers could not be read."""
 
 
+class NoSuchProvider(ResourceProviderRetrievalFailed):
+    """No provider, or no single one, has the name or uuid that the caller gave."""
+
+
 class ResourceProviderAggregateRetrievalFailed(ResourceProviderRetrievalFailed):
     """The aggregates of a provider could not be read."""
 
@@ -186,7 +196,25 @@ class ClaimRefused(AllocationUpdateFailed):
 
 
 class AlreadyAllocated(AllocationUpdateFailed):
-    """A consumer holds something else of a provider that it claims; nothing was claimed."""
+    """A consumer holds something else than it claims; nothing was claimed.
+
+    `held` is what the consumer holds, by provider and resource class.
+    """
+
+    held: Mapping[str, Mapping[str, int]] | None = None
+
+
+class NothingFits(AllocationUpdateFailed):
+    """No provider has room for a query; nothing was claimed.
+
+    `why` explains it. Only Roost tells it, so it may be `None`.
+    """
+
+    why: QueryExplanation | None = None
+
+
+class NoSuchConsumer(AllocationUpdateFailed):
+    """A consumer holds nothing, so there is nothing to move."""
 
 
 class AllocationMoveFailed(PlacementError):

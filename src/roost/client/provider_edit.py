@@ -7,20 +7,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from roost.client.cloud_reader import ASSOCIATIONS, CloudProvider, CloudReader, Facet
 from roost.client.errors import (
     InventoryInUse,
     NotConfigured,
     PlacementError,
     ResourceProviderUpdateConflict,
 )
-from roost.client.lookup import did_you_mean, provider_argument
 from roost.client.placement import ProviderBody
 from roost.client.placement.answers import CONCURRENT_UPDATE
 from roost.client.placement.placement import Administration
+from roost.client.reading.cloud_reader import ASSOCIATIONS, CloudProvider, CloudReader, Facet
+from roost.client.reading.lookup import did_you_mean, provider_argument
 from roost.client.reporting.difference import WOULD_CHANGE, AssociationKind, ProviderChange
 from roost.model.inventory import Inventory
-from roost.model.text import whole_number, with_next
+from roost.model.text import with_next, with_separators
 
 _ATTEMPTS = 4
 
@@ -112,8 +112,8 @@ def edit_warnings(before: CloudProvider, changes: list[EditChange]) -> Iterator[
             capacity = Inventory(name, **fields).capacity
             if fields != change.before.get(name) and used > max(0.0, capacity):
                 yield (
-                    f"{change.name}: consumers hold {used} {name}, more than the new capacity of "
-                    f"{whole_number(capacity)}"
+                    f"{change.name}: consumers hold {with_separators(used)} {name}, more than "
+                    f"the new capacity of {with_separators(capacity)}"
                 )
 
 
@@ -152,7 +152,10 @@ def carry_out(
             made.extend(_written(server, before, edit_changes(before, edit)))
             return
         except ResourceProviderUpdateConflict as error:
-            if attempt == _ATTEMPTS or not _is_concurrent(error):
+            if not _is_concurrent(error):
+                raise
+            if attempt == _ATTEMPTS:
+                error.next_command = "roost help generation"
                 raise
 
 

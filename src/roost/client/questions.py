@@ -6,7 +6,7 @@ changes that only `/roost/` offers are here too: each has a question for what it
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 from urllib.parse import quote, urlencode
@@ -62,7 +62,18 @@ RESILIENCE: JsonShape = {
     "next?": (str, NULL),
 }
 CONSUMERS: JsonShape = {
-    "consumers": [{"consumer": str, "created_at": (str, NULL), "size": NUMBER, "providers": int}],
+    "consumers": [
+        {
+            "consumer": str,
+            "consumer_type": (str, NULL),
+            "project_id": str,
+            "user_id": str,
+            "generation": int,
+            "created_at": (str, NULL),
+            "size": NUMBER,
+            "allocations?": [{"provider": _REFERENCE, "resources": AMOUNTS}],
+        }
+    ],
     "next?": (str, NULL),
 }
 AUDIT: JsonShape = {
@@ -255,23 +266,26 @@ def _of_provider(provider: str, verb: str, body: Json, shape: JsonShape) -> Serv
 class Questions(Administration):
     """Asks one server. A query is a query string of `GET /allocation_candidates`."""
 
-    def answer(self, question: ServerQuestion, at_most: int | None = None) -> dict[str, Any]:
-        """The answer to a question; of an answer with pages, the rows of all pages.
-
-        With `at_most`, the pages end with so many rows, or with a few more.
-        """
-        answer = self._page(question)
-        if "next?" not in question.shape:
-            return answer
-        while marker := answer.get("next"):
-            if at_most is not None and len(answer[question.rows]) >= at_most:
-                break
-            page = self._page(question.with_parameters(marker=marker))
-            rows = page[question.rows]
-            answer[question.rows] += rows
-            # A page without rows is the last one, or the pages would have no end.
-            answer["next"] = page.get("next") if rows else None
+    def answer(self, question: ServerQuestion) -> dict[str, Any]:
+        """The answer to a question; of an answer with pages, the rows of all pages."""
+        pages = self._pages(question)
+        answer = next(pages)
+        for page in pages:
+            answer[question.rows] += page[question.rows]
         return answer
+
+    def rows(self, question: ServerQuestion) -> Iterator[Json]:
+        """The rows of all pages; a page is asked for when the caller takes its first row."""
+        for page in self._pages(question):
+            yield from page[question.rows]
+
+    def _pages(self, question: ServerQuestion) -> Iterator[dict[str, Any]]:
+        page = self._page(question)
+        yield page
+        # A page without rows is the last one, or the pages would have no end.
+        while "next?" in question.shape and page[question.rows] and (marker := page.get("next")):
+            page = self._page(question.with_parameters(marker=marker))
+            yield page
 
     def make(self, change: ServerChange) -> dict[str, Any]:
         """Make a change; the first page of what the server says about it.

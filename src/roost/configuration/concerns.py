@@ -53,17 +53,16 @@ class Concern:
     message: str
 
 
-def exit_status(concerns: list[Concern], *, strict: bool) -> int:
-    """0: nothing to mend, 1: warnings, 2: the configuration cannot be used.
+def needs_mending(concerns: list[Concern], *, strict: bool) -> bool:
+    """Whether a concern is a warning or worse; notes count if the check is strict.
 
     >>> note = Concern(ConcernKind.IGNORED, Severity.NOTE, "")
-    >>> exit_status([note], strict=False), exit_status([note], strict=True)
-    (0, 1)
+    >>> needs_mending([note], strict=False), needs_mending([note], strict=True)
+    (False, True)
     """
     severities = {concern.severity for concern in concerns}
-    if Severity.FAILURE in severities:
-        return 2
-    return int(Severity.WARNING in severities or (strict and Severity.NOTE in severities))
+    grave = {Severity.WARNING, Severity.FAILURE} | ({Severity.NOTE} if strict else set())
+    return bool(severities & grave)
 
 
 def name_concerns(settings: Settings) -> Iterator[Concern]:

@@ -19,8 +19,9 @@ from roost.store.connections.driver_errors import shown_url
 
 _DEFAULT = "DEFAULT"
 _CONNECTION = "[placement_database]connection"
-# The groups that a reload puts into force: the policy, and the options of the log.
+# What a reload puts into force: the policy, the options of the log, and the named queries.
 _RELOADED_GROUPS = frozenset({"oslo_policy", _DEFAULT})
+_RELOADED_OPTIONS = frozenset({"[roost]metrics_queries"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,6 @@ def changed_options(before: Settings, after: Settings) -> list[KnownOption]:
     ]
 
 
-def needs_restart(group: str) -> bool:
-    """Whether a running process cannot take over an option of this group."""
-    return group not in _RELOADED_GROUPS
+def needs_restart(option: KnownOption) -> bool:
+    """Whether a running process cannot take over another value of this option."""
+    return option.group not in _RELOADED_GROUPS and str(option) not in _RELOADED_OPTIONS

@@ -14,6 +14,7 @@ from typing import Any
 
 from oslo_config import cfg
 
+from roost.configuration.query_file import QUERIES_MAX, QueryLine, read_query_file
 from roost.model.declared_options import DeclaredOption, declared_options, option
 from roost.model.errors import ConfigurationError
 from roost.model.identifiers import canonical_uuid, is_uuid
@@ -168,6 +169,13 @@ class WatchSettings:
         f"{NAMED_MAX}.",
         name="metrics_aggregates",
         read=partial(_few_uuids, "metrics_aggregates"),
+    )
+    queries: tuple[QueryLine, ...] = option(
+        None,
+        "File with lines `name = <query>`: /metrics shows how many more consumers with each query "
+        f"fit; at most {QUERIES_MAX}.",
+        name="metrics_queries",
+        read=read_query_file,
     )
     slow_request_seconds: float = option(
         1.0, "A request that takes longer gets a warning in the log; 0: none does.", minimum=0

@@ -14,7 +14,12 @@ from roost.model.inventory import Inventory
 def drawings() -> Mapping[str, World]:
     """All worlds by name, in the order of the file."""
     return {
-        name: World(name, world["title"], tuple(map(_provider, world["providers"])))
+        name: World(
+            name,
+            world["title"],
+            tuple(map(_provider, world["providers"])),
+            remarks=tuple(world.get("remarks", ())),
+        )
         for name, world in read_data("drawings.toml").items()
     }
 

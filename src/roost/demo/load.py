@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.progress import Progress
 
-from roost.demo.drawings import drawings
 from roost.demo.hosts import build_hosts
 from roost.demo.tenants import build_tenants
-from roost.demo.world import ConsumerSpec, ProviderSpec, World
+from roost.demo.world import NEARLY_FITS, ConsumerSpec, ProviderSpec, World
 from roost.model.consumers import Claim
 from roost.model.identifiers import is_custom
 from roost.service.tables.aggregates import replace_aggregates
@@ -45,27 +44,30 @@ class DemoSummary:
 
 
 def load_demo(database: Database, worlds: Sequence[World] | None = None) -> DemoSummary:
-    """Load the demo cloud, or these worlds of it, unless the database has providers.
+    """Load the demo cloud, or these worlds, unless the database has providers.
 
     One transaction loads all of it. Several processes may do this at the same time: one process
     loads, and each further process finds its providers. On a terminal, a bar shows the progress.
     """
-    worlds = demo_worlds() if worlds is None else worlds
+    worlds = [demo_cloud()] if worlds is None else worlds
     with _progress(sum(len(world.providers) for world in worlds)) as show_progress:
         return database.write(_load_if_empty, worlds, show_progress)
 
 
-def demo_worlds() -> tuple[World, ...]:
-    """The drawings, then the hosts. Each call builds them anew: only `--demo` needs them."""
+def demo_cloud() -> World:
+    """The hosts and their tenants. Each call builds them anew: only `--demo` needs them."""
     hosts = build_hosts()
-    cloud = World(
+    return World(
         "hosts",
         "A hundred NUMA hosts in four racks and two zones, partly in use",
         hosts,
         build_tenants(hosts),
         prefixed=False,
+        remarks=(
+            f"A request that nearly fits: roost explain --from-query '{NEARLY_FITS}'",
+            "`roost doctor` and `roost audit` find nothing wrong with these hosts.",
+        ),
     )
-    return (*drawings().values(), cloud)
 
 
 def load_worlds(

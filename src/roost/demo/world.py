@@ -68,7 +68,8 @@ class World:
     """One drawing: its providers, each parent before its children, and their consumers.
 
     Many drawings have a `CN1`, but names of providers are unique in a database. Hence the world's
-    name goes before every name in it, unless `prefixed` is false.
+    name goes before every name in it, unless `prefixed` is false. Remarks tell an operator what
+    to try in a loaded world, and what `roost doctor` finds in it.
     """
 
     name: str
@@ -76,6 +77,7 @@ class World:
     providers: tuple[ProviderSpec, ...]
     consumers: tuple[ConsumerSpec, ...] = ()
     prefixed: bool = True
+    remarks: tuple[str, ...] = ()
 
     def full_name(self, drawn: str) -> str:
         """The name in the database of the box with this name in the drawing.

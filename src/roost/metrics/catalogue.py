@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roost.metrics.counting import Counter, Gauge, Histogram, Metric
+from roost.metrics.counting import Counter, Gauge, Histogram, Metric, Record
 
 # Small requests take a tenth of a millisecond, large searches some seconds.
 _DURATION_BOUNDS = (
@@ -89,6 +89,9 @@ POOL_CONNECTIONS = Gauge(
 CONNECTIONS = Gauge(
     "roost_server_connections", "Connections of clients to `roost serve`.", ("state",)
 )
+FOLLOWERS = Gauge(
+    "roost_followers", "Clients that follow `/roost/changes`, or wait for a change there."
+)
 THREADS = Gauge("roost_server_threads", "Threads of `roost serve` that answer.", ("state",))
 ACCEPTED = Counter(
     "roost_server_connections_accepted_total", "Connections that `roost serve` accepted."
@@ -104,6 +107,17 @@ REFUSED = Counter(
 )
 HOUSEKEEPING_FAILURES = Counter(
     "roost_housekeeping_failures_total", "Chores of the housekeeping that failed.", ("chore",)
+)
+
+QUERY_FIGURES = Record(
+    "roost_fits",
+    ("name",),
+    {
+        "roost_fits_timestamp_seconds": "The moment for which the figures of a query hold.",
+        "roost_fits": "How many more consumers with a query fit, at least.",
+        "roost_fits_at_most": "How many more consumers with a query fit, at most.",
+        "roost_feasible": "Whether one more consumer with a query fits: 1 or 0.",
+    },
 )
 
 LOST_SERIES = Counter(

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import threading
+from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -28,6 +29,7 @@ class MetricKind(StrEnum):
     COUNTER = "counter"
     GAUGE = "gauge"
     HISTOGRAM = "histogram"
+    RECORD = "record"
 
 
 class Tally:
@@ -162,6 +164,32 @@ class Gauge(Metric):
         for key, place in slot.places.items():
             if key.partition(SEPARATOR)[0] == name:
                 slot.values[place] = 0.0
+
+
+class Record(Gauge):
+    """Several gauges that one process knows and sets together, the first of them a time.
+
+    The newest record counts. A record whose time is zero is none.
+    """
+
+    kind = MetricKind.RECORD
+
+    def __init__(self, name: str, labels: Sequence[str], fields: Mapping[str, str]) -> None:
+        super().__init__(name, "", labels)
+        # The meaning of each gauge, by its name.
+        self.fields = fields
+        self.width = len(fields)
+
+    def write(self, values: Sequence[float], labels: Labels) -> None:
+        """Replace the record of this process."""
+        with TALLY.lock:
+            place = self.place(labels)
+            # In one step, because other processes read it without a lock.
+            TALLY.values[place : place + self.width] = memoryview(array("d", values))
+
+    def forget(self, labels: Labels) -> None:
+        """Have no record any more."""
+        self.set(0.0, labels)
 
 
 class Histogram(Metric):

@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from roost.metrics.catalogue import COUNTED, SMALLEST
-from roost.metrics.counting import SEPARATOR, TALLY, Histogram, Labels, Metric, MetricKind
+from roost.metrics.counting import (
+    SEPARATOR,
+    TALLY,
+    Histogram,
+    Labels,
+    Metric,
+    MetricKind,
+    Record,
+)
 from roost.metrics.memory import SlotContent
 from roost.metrics.processes import ProcessFacts, open_files, process_facts
 
@@ -94,6 +102,9 @@ def counted_families() -> list[Family]:
             # A worker of an earlier version may have counted what this one does not know.
             if family is not None and len(labels) == len(family.labels):
                 _add(family, tuple(labels), values, slot)
+    for metric in COUNTED:
+        if isinstance(metric, Record):
+            families |= _fields(metric, families.pop(metric.name))
     return [*families.values(), *_process_families([slot for slot in slots if slot.serves])]
 
 
@@ -110,10 +121,28 @@ def _family(metric: Metric) -> Family:
     return family
 
 
+def _fields(record: Record, found: Family) -> dict[str, Family]:
+    """A family for each gauge of a record."""
+    return {
+        name: Family(
+            name,
+            MetricKind.GAUGE,
+            meaning,
+            record.labels,
+            {labels: [values[position]] for labels, values in found.samples.items()},
+        )
+        for position, (name, meaning) in enumerate(record.fields.items())
+    }
+
+
 def _add(family: Family, labels: Labels, values: Sequence[float], slot: SlotContent) -> None:
-    if family.kind is MetricKind.GAUGE and not slot.is_alive:
+    if family.kind in (MetricKind.GAUGE, MetricKind.RECORD) and not slot.is_alive:
         return
     known = family.samples.get(labels)
+    if family.kind is MetricKind.RECORD:
+        if values[0] > (0.0 if known is None else known[0]):
+            family.samples[labels] = list(values)
+        return
     if known is None or len(known) != len(values):
         if family.name not in SMALLEST or values[0]:
             family.samples[labels] = list(values)

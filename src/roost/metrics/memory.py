@@ -38,6 +38,8 @@ _ENTRIES_START = _HEADER.size + _SPARE_WORDS * _WORD
 # The header ends with the last word that a writer changes.
 _SERVES_WORD, _END_WORD = 2, 3
 _FILE_PREFIX = "roost-metrics-"
+# The bytes of the memory whose locks stand for something.
+_CLAIM_BYTE, _LEADER_BYTE = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +169,24 @@ class SharedMemory:
         # More processes than slots: the last ones share a slot, and may lose a count.
         return min(number + 1, SLOTS_MAX - 1)
 
+    def may_lead(self) -> bool:
+        """Whether this process does what one process of the server does for all.
+
+        The first that asks leads until it ends; then the next one that asks does.
+        """
+        try:
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _LEADER_BYTE)
+        except (BlockingIOError, PermissionError):
+            return False
+        return True
+
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        fcntl.lockf(self._descriptor, fcntl.LOCK_EX)
+        fcntl.lockf(self._descriptor, fcntl.LOCK_EX, 1, _CLAIM_BYTE)
         try:
             yield
         finally:
-            fcntl.lockf(self._descriptor, fcntl.LOCK_UN)
+            fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, _CLAIM_BYTE)
 
 
 def _entries(data: mmap.mmap | bytes, end: int) -> Iterator[tuple[bytes, int, int]]:

@@ -28,10 +28,10 @@ def exact_capacity(total: Numbers, reserved: Numbers, allocation_ratio: Numbers)
     return (total - reserved) * allocation_ratio
 
 
-def remaining(capacity: Numbers, used: Numbers) -> Numbers:
-    """How much is left; below zero where consumers hold more than the capacity.
+def free_amount(capacity: Numbers, used: Numbers) -> Numbers:
+    """How much is free; below zero where consumers hold more than the capacity.
 
-    >>> remaining(capacity=13.5, used=12)
+    >>> free_amount(capacity=13.5, used=12)
     1.5
     """
     return capacity - used
@@ -43,7 +43,7 @@ def fits(amount: int, capacity: Numbers, used: Numbers) -> Numbers:
     >>> fits(1, capacity=13.5, used=12), fits(2, capacity=13.5, used=12)
     (True, False)
     """
-    return is_within(amount, remaining(capacity, used))
+    return is_within(amount, free_amount(capacity, used))
 
 
 def keeps_units(amount: int, min_unit: Numbers, step_size: Numbers) -> Numbers:
@@ -86,7 +86,7 @@ def room_of(
     >>> room_of(capacity=16, used=4, max_unit=100), room_of(capacity=16, used=4, max_unit=8)
     (12, 8)
     """
-    return smaller(remaining(capacity, used), max_unit)
+    return smaller(free_amount(capacity, used), max_unit)
 
 
 def is_within(amount: int, room: Numbers) -> Numbers:

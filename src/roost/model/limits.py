@@ -73,6 +73,14 @@ class Limits:
     body_seconds: int = _limit(60, "Time for the body of a request to come.")
     idle_seconds: int = _limit(75, "Time for which a connection is kept without a request.")
     unread_seconds: int = _limit(30, "Time for a client to read something of its answer.")
+    max_followers: int = _limit(
+        2000,
+        "Clients of a worker that wait for changes or follow them; one more is answered with 503.",
+    )
+    # A client continues from its cursor, and authenticates again.
+    follow_seconds: int = _limit(
+        600, "Time after which a stream of changes ends, and its client asks again.", minimum=5
+    )
     # `/readyz` tells proxies to ask another server.
     drain_seconds: int = _limit(
         0, "Time after SIGTERM in which `roost serve` answers on, and /readyz says 503.", minimum=0

@@ -115,10 +115,10 @@ def has_next(text: str) -> bool:
 def counted(number: int, noun: str) -> str:
     """A number with its noun.
 
-    >>> counted(1, "provider"), counted(2, "provider")
-    ('1 provider', '2 providers')
+    >>> counted(1, "provider"), counted(2000, "provider")
+    ('1 provider', '2,000 providers')
     """
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{with_separators(number)} {noun}{'' if number == 1 else 's'}"
 
 
 def listed(names: Iterable[str], word: str = "and", at_most: int = 6) -> str:
@@ -142,6 +142,15 @@ def whole_number(amount: float) -> str:
     ('1048576', '13')
     """
     return str(int(amount)) if math.isfinite(amount) else str(amount)
+
+
+def with_separators(amount: float) -> str:
+    """The integer part of an amount as people read it. Programs get the number itself.
+
+    >>> with_separators(1048576), with_separators(13.5), with_separators(-1000)
+    ('1,048,576', '13', '-1,000')
+    """
+    return f"{int(amount):,}" if math.isfinite(amount) else str(amount)
 
 
 def plain_number(number: float) -> str:

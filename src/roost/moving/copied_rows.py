@@ -12,7 +12,7 @@ from typing import IO, Any
 import os_resource_classes
 
 from roost.client.placement import ProviderBody
-from roost.client.survey import SurveyFailed
+from roost.client.reading.survey import SurveyFailed
 from roost.model.identifiers import is_custom
 from roost.moving.export_format import export_lines, new_digests
 from roost.moving.server_copy import CopiedServer

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from roost.client.parallel import in_order
 from roost.client.placement import ProviderBody
 from roost.client.placement.answers import PROVIDER_FIELDS
-from roost.client.survey import Survey, SurveyFailed
+from roost.client.reading.parallel import in_order
+from roost.client.reading.survey import Survey, SurveyFailed
 from roost.moving import Advance, silent
 from roost.moving.survey_file import SurveyFile
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import orjson
 
-from roost.client.survey import SurveyedConsumer, SurveyedProvider, SurveyFailed
+from roost.client.reading.survey import SurveyedConsumer, SurveyedProvider, SurveyFailed
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS providers (uuid TEXT PRIMARY KEY, generation INTEGER, body BLOB);

@@ -7,7 +7,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -73,22 +73,16 @@ class Chore:
         self.put_off()
 
 
-class Housekeeping:
-    """Keeps the replica fresh and the journal short, also without requests."""
+class ChoreThread:
+    """A thread of this process that does chores, one at a time."""
 
-    def __init__(
-        self, database: Database, replica: Replica, sample: Callable[[], None] | None = None
-    ) -> None:
-        self._database = database
+    def __init__(self, name: str, chores: Sequence[Chore]) -> None:
+        self._name = name
         self._starting = threading.Lock()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._process_id: int | None = None
-        self.chores = (
-            Chore("Reading the journal", replica.tidy, TIDY_SECONDS),
-            Chore("Pruning the journal", self._prune, PRUNE_SECONDS),
-            *([Chore("Sampling", sample, SAMPLE_SECONDS)] if sample is not None else []),
-        )
+        self.chores = chores
 
     @property
     def failures(self) -> int:
@@ -103,9 +97,7 @@ class Housekeeping:
             if self._process_id == os.getpid():
                 return
             self._process_id = os.getpid()
-            self._thread = threading.Thread(
-                target=self._run, name="roost-housekeeping", daemon=True
-            )
+            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
 
     def close(self) -> None:
@@ -119,6 +111,21 @@ class Housekeeping:
             for chore in self.chores:
                 if chore.due <= time.monotonic() and not self._stopping.is_set():
                     chore.run()
+
+
+class Housekeeping(ChoreThread):
+    """Keeps the replica fresh and the journal short, also without requests."""
+
+    def __init__(
+        self, database: Database, replica: Replica, sample: Callable[[], None] | None = None
+    ) -> None:
+        self._database = database
+        chores = (
+            Chore("Reading the journal", replica.tidy, TIDY_SECONDS),
+            Chore("Pruning the journal", self._prune, PRUNE_SECONDS),
+            *([Chore("Sampling", sample, SAMPLE_SECONDS)] if sample is not None else []),
+        )
+        super().__init__("roost-housekeeping", chores)
 
     def _prune(self) -> None:
         """Delete all rows of the journal that are old enough.

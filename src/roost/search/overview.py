@@ -5,11 +5,9 @@ Sums of a resource class are taken over whole trees. A sharing provider is a tre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from fnmatch import translate
-from re import compile as compiled
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +15,11 @@ import numpy.typing as npt
 from roost.search.candidates.effort import no_pause
 from roost.search.capacity.capacity import BlockCapacity
 from roost.search.capacity.fragmentation import exact_sum
-from roost.search.capacity.parts import stock_at
+from roost.search.capacity.parts import free_at
 from roost.search.forest.block import Block, InventoryColumns
 from roost.search.forest.forest import Forest
 from roost.search.forest.rows import BoolColumn, IntColumn, column
-
-_Scalar = TypeVar("_Scalar", bound=np.generic)
+from roost.search.roots import MatchingRoots, RootFilter
 
 # JSON has no larger integers. Larger sums come from absurd allocation ratios.
 _SUM_MAX = 2**63 - 1
@@ -31,17 +28,6 @@ _SMALL = 2**40
 
 # The group of roots that have no value to group by.
 NO_GROUP = -1
-
-
-@dataclass(frozen=True, slots=True)
-class RootFilter:
-    """Which roots an overview has. `None` leaves no root out."""
-
-    # The name of the root; `*` stands for any characters.
-    name: str | None = None
-    # Trees in which a provider has the trait, or belongs to the aggregate.
-    trait_id: int | None = None
-    aggregate: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +149,7 @@ def find_overview(
     pause: Callable[[], None] = no_pause,
 ) -> RootOverview:
     """The overview of the roots that pass a filter. `capacities` are those of single trees."""
-    roots = _Roots(forest, wanted, pause)
+    roots = MatchingRoots(forest, wanted, pause)
     amounts, fits, exact = None, None, None
     if class_id is not None:
         by_block = [_tree_amounts(block, class_id) for block in forest.blocks]
@@ -188,84 +174,30 @@ def find_overview(
         exact=exact,
         group_numbers=group_numbers,
         values=values,
-        totals=roots.totals(pause),
+        totals=_totals(forest, roots, pause),
     )
-
-
-class _Roots:
-    """The roots that pass a filter, by uuid."""
-
-    def __init__(self, forest: Forest, wanted: RootFilter, pause: Callable[[], None]) -> None:
-        self._forest = forest
-        matches = _matcher(wanted.name)
-        # For each block which of its trees pass; `None` if all of them do.
-        self._chosen: list[BoolColumn | None] = []
-        for block in forest.blocks:
-            self._chosen.append(_chosen_trees(forest, block, wanted, matches))
-            pause()
-        uuids = (block.uuids.texts(block.roots) for block in forest.blocks)
-        found = np.concatenate([np.zeros(0, "S1"), *self._only_chosen(uuids)])
-        self._order = np.argsort(found)
-        self.uuids: npt.NDArray[np.bytes_] = found[self._order]
-
-    def column(self, by_block: Iterable[npt.NDArray[np.integer]]) -> IntColumn:
-        """A value for each root, of values for all trees of each block."""
-        joined: IntColumn = np.concatenate([column(()), *self._only_chosen(by_block)])
-        return joined[self._order]
-
-    def totals(self, pause: Callable[[], None]) -> dict[str, ClassTotal]:
-        """What the trees of the roots have of each class."""
-        sums: dict[int, list[int]] = {}
-        for block, chosen in zip(self._forest.blocks, self._chosen, strict=True):
-            _add_totals(sums, block, chosen)
-            pause()
-        names = self._forest.vocabulary.class_names
-        found = {names[id_]: amounts for id_, amounts in sums.items() if id_ in names}
-        return {
-            name: ClassTotal._make(min(amount, _SUM_MAX) for amount in amounts)
-            for name, amounts in sorted(found.items())
-        }
-
-    def _only_chosen(
-        self, by_block: Iterable[npt.NDArray[_Scalar]]
-    ) -> Iterator[npt.NDArray[_Scalar]]:
-        for values, chosen in zip(by_block, self._chosen, strict=True):
-            yield values if chosen is None else values[chosen]
-
-
-def _matcher(name: str | None) -> Callable[[str], object] | None:
-    """Whether a name is meant. Only `*` has a meaning in the pattern."""
-    if name is None:
-        return None
-    if "*" not in name:
-        return name.__eq__
-    pattern = "".join(f"[{each}]" if each in "[?" else each for each in name)
-    return compiled(translate(pattern)).fullmatch
-
-
-def _chosen_trees(
-    forest: Forest, block: Block, wanted: RootFilter, matches: Callable[[str], object] | None
-) -> BoolColumn | None:
-    """For each tree, whether it passes the filter; `None` if all trees do."""
-    masks: list[BoolColumn] = []
-    if wanted.aggregate is not None:
-        have = forest.aggregate_sets.with_any([wanted.aggregate])
-        masks.append(have[block.tree_aggregate_set_numbers])
-    if wanted.trait_id is not None:
-        have = forest.trait_sets.with_any([wanted.trait_id])[block.trait_set_numbers]
-        trees = np.zeros(block.tree_count, np.bool_)
-        trees[block.tree_numbers[have]] = True
-        masks.append(trees)
-    if matches is not None:
-        names = block.names.texts(block.roots)
-        masks.append(np.fromiter((bool(matches(name)) for name in names), np.bool_, len(names)))
-    return np.logical_and.reduce(masks) if masks else None
 
 
 def _columns(inventory: InventoryColumns) -> tuple[IntColumn, ...]:
     """Total, reserved, used, free and capacity."""
-    free = stock_at(inventory, np.arange(len(inventory.indexes)))
+    free = free_at(inventory, np.arange(len(inventory.indexes)))
     return inventory.total, inventory.reserved, inventory.used, free, inventory.capacity
+
+
+def _totals(
+    forest: Forest, roots: MatchingRoots, pause: Callable[[], None]
+) -> dict[str, ClassTotal]:
+    """What the trees of the roots have of each class."""
+    sums: dict[int, list[int]] = {}
+    for block, chosen in zip(forest.blocks, roots.chosen, strict=True):
+        _add_totals(sums, block, chosen)
+        pause()
+    names = forest.vocabulary.class_names
+    found = {names[id_]: amounts for id_, amounts in sums.items() if id_ in names}
+    return {
+        name: ClassTotal._make(min(amount, _SUM_MAX) for amount in amounts)
+        for name, amounts in sorted(found.items())
+    }
 
 
 def _add_totals(totals: dict[int, list[int]], block: Block, chosen: BoolColumn | None) -> None:
@@ -312,7 +244,7 @@ def _sums(groups: npt.NDArray[np.integer], group_count: int, values: IntColumn) 
 
 
 def _groups(
-    forest: Forest, roots: _Roots, grouping: TraitPrefix | ByAggregate | None
+    forest: Forest, roots: MatchingRoots, grouping: TraitPrefix | ByAggregate | None
 ) -> tuple[IntColumn | None, list[str]]:
     """For each root the place of its value, and the values in order.
 

@@ -19,7 +19,7 @@ import httptools
 
 from roost.model.limits import Limits
 from roost.server.incoming import UPGRADE, Environ, Incoming, RequestPieces
-from roost.server.states import WITHOUT_EVENTS, Refused, State, tell_failed_handshake
+from roost.server.states import NOT_WAITING, Refused, State, tell_failed_handshake
 from roost.server.tls_socket import HandshakeFailed, TlsSocket
 
 _LOG = logging.getLogger(__name__)
@@ -74,7 +74,9 @@ class Connection:
         "_unparsed_bytes",
         "deadline",
         "environ",
+        "follows",
         "is_new",
+        "is_parked",
         "keep_alive",
         "owner",
         "read_at",
@@ -86,6 +88,7 @@ class Connection:
         "unsent",
         "waits_since",
         "wants_lingering",
+        "was_woken",
     )
 
     def __init__(
@@ -109,6 +112,11 @@ class Connection:
         self.unsent: list[memoryview] = []
         # The pieces of an answer that follow those in `unsent`.
         self.stream: Generator[bytes] | None = None
+        # Whether an empty piece means that the application wakes the connection later.
+        self.follows = False
+        # Whether the connection waits for that, or was woken before it waited.
+        self.is_parked = False
+        self.was_woken = False
         # Whether no byte of a request has come yet.
         self.is_new = True
         self.keep_alive = True
@@ -164,7 +172,7 @@ class Connection:
         """Become the owner if the server waits for the client; return whether it does."""
         if not self.owner.acquire(blocking=False):
             return False
-        if self.state in WITHOUT_EVENTS:
+        if self.state in NOT_WAITING:
             self.owner.release()
             return False
         return True

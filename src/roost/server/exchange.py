@@ -36,14 +36,27 @@ class CutOff(Exception):
 
 
 def answer(
-    connection: Connection, application: WsgiApplication, is_stopping: Callable[[], bool]
+    connection: Connection,
+    application: WsgiApplication,
+    is_stopping: Callable[[], bool],
+    wake: Callable[[Connection], None],
 ) -> None:
-    """Ask the application about the next request, and send as much as the client takes."""
+    """Ask the application about the next request, and send as much as the client takes.
+
+    `roost.follow` in the environment tells the server that an empty piece of the answer means:
+    nothing to send now. It returns the function by which the application says that there is more.
+    """
     incoming = connection.requests.popleft()
     started: list[tuple[str, list[Header]]] = []
+    connection.follows = False
+
+    def follow() -> Callable[[], None]:
+        connection.follows = True
+        return lambda: wake(connection)
+
     try:
         body = application(
-            incoming.environ(connection.environ),
+            {**incoming.environ(connection.environ), "roost.follow": follow},
             lambda status, headers: started.append((status, headers)),
         )
         connection.keep_alive = incoming.keep_alive and not is_stopping()
@@ -56,8 +69,11 @@ def answer(
     connection.send(buffers)
 
 
-def send_piece(connection: Connection) -> None:
-    """Send the next piece of an answer of unknown length, or its end."""
+def send_piece(connection: Connection) -> bool:
+    """Send the next piece of an answer of unknown length, or its end.
+
+    Returns whether the application has nothing to send now, and wakes the connection later.
+    """
     stream = connection.stream
     assert stream is not None
     try:
@@ -66,8 +82,11 @@ def send_piece(connection: Connection) -> None:
         raise CutOff from error
     if piece is None:
         connection.stream = None
-        return
+        return False
+    if not piece:
+        return connection.follows
     connection.send([piece])
+    return False
 
 
 def _buffers(
@@ -98,8 +117,7 @@ def _framing(connection: Connection, incoming: Incoming) -> tuple[str, ...]:
 def _pieces(body: Iterable[bytes], *, chunked: bool) -> Generator[bytes]:
     try:
         for data in body:
-            if data:
-                yield b"%x\r\n%b\r\n" % (len(data), data) if chunked else data
+            yield b"%x\r\n%b\r\n" % (len(data), data) if chunked and data else data
         if chunked:
             yield _END_OF_CHUNKS
     finally:

@@ -65,7 +65,7 @@ _NO_DESCRIPTOR = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENO
 
 
 # All labels of the gauge, so that a state without connections shows 0.
-_STATES = ("idle", "reading", "answering", "writing", "lingering")
+_STATES = ("idle", "reading", "answering", "writing", "following", "lingering")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +158,8 @@ class Poller:
         self._accepted_count = 0
         self._evicted_count = 0
         self._refused: Counter[int] = Counter()
+        # Guards which connections are parked and which were woken.
+        self._parking = threading.Lock()
         self._streams = Threads("stream", STREAM_THREADS, self._send_piece)
         self._server: Environ = {"wsgi.url_scheme": "http", "SERVER_SOFTWARE": "Roost"}
         self._server["roost.is_stopping"] = self.is_stopping
@@ -297,6 +299,8 @@ class Poller:
             self._write(connection)
         elif not connection.receive(now):
             self._close(connection)
+        elif connection.state is State.FOLLOWING:
+            self._listen(connection)
         elif connection.state is State.LINGERING or not self._take_up(connection):
             self._wait_for(_READ, connection)
 
@@ -348,7 +352,7 @@ class Poller:
         """Answer the requests that have come, as long as the client takes the answers."""
         try:
             while connection.find_request():
-                answer(connection, self._application, lambda: self._stopping)
+                answer(connection, self._application, self.is_stopping, self._wake)
                 if connection.unsent or connection.stream or not connection.keep_alive:
                     break
         except OSError:
@@ -360,15 +364,43 @@ class Poller:
         with connection.owner:
             if connection.state is State.CLOSED:
                 return
+            connection.state = State.ANSWERING
             try:
-                send_piece(connection)
+                has_nothing = send_piece(connection)
             except OSError:
                 self._close(connection)
             except CutOff:
                 # The client sees the end of the connection before the end of the answer.
                 self._close(connection)
             else:
-                self._go_on(connection)
+                if has_nothing:
+                    self._park(connection)
+                else:
+                    self._go_on(connection)
+
+    def _park(self, connection: Connection) -> None:
+        """Wait until the application has more. Only the end of the connection ends that."""
+        connection.state = State.FOLLOWING
+        with self._parking:
+            connection.is_parked = not connection.was_woken
+            connection.was_woken = False
+        if connection.is_parked:
+            self._listen(connection)
+        else:
+            self._streams.put(connection)
+
+    def _listen(self, connection: Connection) -> None:
+        """Let epoll report that the client has gone, unless the client sends ahead."""
+        if not connection.has_more:
+            self._wait_for(_READ, connection)
+
+    def _wake(self, connection: Connection) -> None:
+        """The application has more to send. Any thread may say so."""
+        with self._parking:
+            is_parked, connection.is_parked = connection.is_parked, False
+            connection.was_woken = not is_parked
+        if is_parked:
+            self._streams.put(connection)
 
     def _go_on(self, connection: Connection) -> None:
         """After a piece of an answer: wait for what comes next."""

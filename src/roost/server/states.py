@@ -20,6 +20,8 @@ class State(Enum):
     """For the application, or for the next piece of its answer."""
     WRITING = auto()
     """For the client to read its answer."""
+    FOLLOWING = auto()
+    """For the application to have more of its answer. Meanwhile no thread is busy with it."""
     LINGERING = auto()
     """For the client to close. The server discards what the client still sends."""
     CLOSED = auto()
@@ -27,6 +29,8 @@ class State(Enum):
 
 # In these states, the server does not wait for the client.
 WITHOUT_EVENTS = frozenset({State.ANSWERING, State.CLOSED})
+# In these states, a connection is not closed because its client does nothing.
+NOT_WAITING = WITHOUT_EVENTS | {State.FOLLOWING}
 
 
 @dataclass(frozen=True, slots=True)

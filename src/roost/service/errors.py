@@ -25,6 +25,7 @@ class ErrorCode(StrEnum):
     UUID_TAKEN = "roost.uuid_taken"
     NO_ROOM = "roost.no_room"
     TOO_MANY_ORPHANS = "roost.too_many_orphans"
+    CURSOR_EXPIRED = "roost.cursor_expired"
 
 
 class ConflictCause(StrEnum):

@@ -172,8 +172,8 @@ roost_changes = Table(
     "roost_changes",
     metadata,
     Column("id", WIDE_KEY, primary_key=True, nullable=False),
-    # The default of the column fills it where a reader asks for rows by transaction, and is null
-    # on other databases.
+    # Rows with the same number belong to one transaction. The default of the column fills it where
+    # the database numbers its transactions. Elsewhere writers do, and triggers leave it null.
     Column("transaction_id", sa.BigInteger, server_default=sa.FetchedValue()),
     Column("created_at", sa.DateTime, nullable=False),
     Column("kind", sa.String(16), nullable=False),
@@ -181,6 +181,9 @@ roost_changes = Table(
     Column("provider_uuid", sa.String(36)),
     # After a claim, the new usages of the provider, so that readers need not sum allocations up.
     Column("usages", sa.String(255)),
+    # The request, its user and its project, and what the kind does not say: texts of JSON.
+    Column("writer", sa.String(640)),
+    Column("detail", sa.Text),
     Index("roost_changes_transaction_id_idx", "transaction_id"),
     **EVER_HIGHER_IDS,
 )

@@ -7,8 +7,10 @@ next read, or with COMMIT. Without batches, each of them would be a round trip.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
+from random import getrandbits
 from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, overload
 
 from sqlalchemy import Connection
@@ -28,6 +30,9 @@ T = TypeVar("T")
 # How many statements share a round trip at most. A server bounds the length of a text, and the
 # watchdog bounds the time of a round trip.
 _STATEMENTS_MAX = 64
+# The lower bits of a number that a transaction gets here; of the time, they are a millisecond.
+_RANDOM_BITS = 20
+_RANDOM = (1 << _RANDOM_BITS) - 1
 
 Rows: TypeAlias = list[Any]
 
@@ -78,7 +83,9 @@ class Transaction:
         "_is_finished",
         "_join",
         "_unsent",
+        "author",
         "now",
+        "number",
         "sql_dialect",
     )
 
@@ -97,6 +104,12 @@ class Transaction:
         self.sql_dialect = connection.dialect
         # The time in all rows of this transaction.
         self.now = utc_now()
+        # The number in its rows of the journal; `None` where the database numbers transactions.
+        self.number = (
+            _new_number() if dialect_of(connection).transaction_id_default is None else None
+        )
+        # The request that writes, as a text for the journal; `None` if no request does.
+        self.author: str | None = None
 
     def run(self, work: Callable[[Transaction], Finished[T]]) -> T:
         """The result of `work`, which must finish this transaction."""
@@ -141,6 +154,7 @@ class Transaction:
     ) -> T:
         """The result of a write that takes part in this one."""
         part = Transaction(self.connection)
+        part.author, part.number = self.author, self.number
         return part.run(lambda transaction: write(transaction, *args, **kwargs))
 
     @overload
@@ -189,6 +203,14 @@ class Transaction:
             return _run(self._connection, queries)
         self._unsent = []
         return _run(self._connection, [*unsent, *queries])[len(unsent) :]
+
+
+def _new_number() -> int:
+    """A number that ascends with the time, and that hardly two transactions have.
+
+    The time without its last millisecond, so that an index of the numbers grows at its end.
+    """
+    return (time.time_ns() & ~_RANDOM) | getrandbits(_RANDOM_BITS)
 
 
 def _ended() -> RuntimeError:

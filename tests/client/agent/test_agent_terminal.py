@@ -59,8 +59,8 @@ def test_a_closed_terminal_ends_the_agent_unless_nohup_started_it(
     process_id, terminal = pty.fork()
     if process_id == 0:
         os.chdir(tmp_path)
-        if is_ignored:
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        # The test run itself may stand under nohup, and a child inherits that.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN if is_ignored else signal.SIG_DFL)
         os.execve(sys.executable, [sys.executable, "program.py"], environment)
     try:
         wait_for_reports(tmp_path, 1)

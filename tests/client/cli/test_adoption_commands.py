@@ -48,7 +48,7 @@ def test_a_uuid_that_another_provider_has_leads_to_a_merge(host: LiveProviders) 
 @one_server
 def test_a_word_that_is_no_uuid_is_refused(host: LiveProviders) -> None:
     outcome = roost("provider", "adopt", host.name("host"), "--uuid", "host-2")
-    assert outcome.status == 1
+    assert outcome.status == 2
     assert "--uuid host-2 is no uuid" in outcome.err
 
 

@@ -124,13 +124,13 @@ def test_the_records_stay_untouched(state: Path) -> None:
     [
         (["agent", "--driver", "linux", "--offline"], 78, "add --dry-run"),
         (["agent", "--driver", "linux", "--output", "yaml"], 78, "--dry-run --offline"),
-        (["tree", "diff"], 1, "Give either a tree file (-f FILE) or a driver"),
-        (["tree", "diff", "-f", "x", "--driver", "linux"], 1, "Give either"),
-        (["tree", "diff", "-f", "x", "--offline"], 1, "--offline belongs to --driver"),
-        (["tree", "diff", "-f", "x", "--name", "y"], 1, "--name belongs to --driver"),
-        (["tree", "diff", "--driver", "linux", "--prune"], 1, "--prune belongs to -f"),
-        (["tree", "diff", "--driver", "linux", "--jobs", "2"], 1, "--jobs belongs to -f"),
-        (["tree", "diff", "--driver", "linux", "-o", "yaml"], 1, "with --offline"),
+        (["tree", "diff"], 2, "Give either a tree file (-f FILE) or a driver"),
+        (["tree", "diff", "-f", "x", "--driver", "linux"], 2, "Give either"),
+        (["tree", "diff", "-f", "x", "--offline"], 2, "--offline belongs to --driver"),
+        (["tree", "diff", "-f", "x", "--name", "y"], 2, "--name belongs to --driver"),
+        (["tree", "diff", "--driver", "linux", "--prune"], 2, "--prune belongs to -f"),
+        (["tree", "diff", "--driver", "linux", "--jobs", "2"], 2, "--jobs belongs to -f"),
+        (["tree", "diff", "--driver", "linux", "-o", "yaml"], 2, "with --offline"),
         (["tree", "diff", "--driver", "linux"], 1, "nonsense://"),
         (["tree", "apply"], 2, "--file"),
     ],
@@ -151,7 +151,7 @@ def test_diff_compares_a_driver_with_the_server(live_providers: LiveProviders) -
     driver = ["--driver", "file", "--option", "path=tree.yaml", "--name", host]
     driver += ["--uuid", live_providers.uuid("host")]
     before = roost("tree", "diff", *driver)
-    assert before.status == 2
+    assert before.status == 3
     assert before.lines[0] == f"{host}: would be created"
     assert not live_providers.exists("host")
     planned = roost("tree", "diff", *driver, "--json").json

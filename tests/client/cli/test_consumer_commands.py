@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from roost.client.cloud_reader import CloudReader
 from roost.client.errors import NotOffered, QuestionRefused
 from roost.client.questions import Questions, ServerQuestion, ask_totals
+from roost.client.reading.cloud_reader import CloudReader
 from support.client.live_providers import LiveProviders
 from support.roost_command import roost
 from support.stubs.placement_stub import PlacementStub, Received, Reply
@@ -106,7 +106,76 @@ def test_filters_go_to_the_server_and_no_provider_is_asked(
         assert roost("consumer", "list", *words).status == 0
     query = "type=unknown&project=shop&user=ann&page_limit=8"
     assert f"GET /roost/consumers?{query}" in stub.asked
-    assert len(stub.asked) == 3
+    assert len(stub.asked) == 2
+
+
+def test_a_limit_counts_no_consumer_that_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def row(number: int, **held: int) -> dict[str, Any]:
+        rack = {"uuid": "c0ffee00-0000-0000-0000-000000000001", "name": "rack"}
+        return {
+            "consumer": f"c0ffee00-0000-0000-0000-{number:012}",
+            **dict.fromkeys(("consumer_type", "created_at")),
+            **dict.fromkeys(("project_id", "user_id"), "shop"),
+            "generation": 1,
+            "size": 0.5,
+            "allocations": [{"provider": rack, "root": rack, "resources": held}] if held else [],
+        }
+
+    pages = {
+        "page_limit=3": {"consumers": [row(1), row(2), row(3, VCPU=1)], "next": "3"},
+        "page_limit=3&marker=3": {"consumers": [row(4), row(5), row(6)], "next": "6"},
+        "page_limit=3&marker=6": {
+            "consumers": [row(7, VCPU=2), row(8, VCPU=3), row(9)],
+            "next": "9",
+        },
+    }
+
+    def answer(request: Received) -> Reply:
+        path, _, query = request.path.partition("?")
+        if path == "/roost/consumers":
+            return Reply(body=pages[query])
+        return Reply(body={"versions": [{"max_version": "1.39"}]})
+
+    with PlacementStub(otherwise=answer) as stub:
+        monkeypatch.setenv("ROOST_URL", stub.url)
+        outcome = roost("consumer", "list", "--limit", "2", "--json")
+    assert [one["consumer"][-1] for one in outcome.json] == ["3", "7"]
+    assert outcome.json[1]["allocations"][0]["provider"]["name"] == "rack"
+    assert outcome.err.splitlines() == [
+        "2 consumers, the oldest first.",
+        "There are more such consumers: --limit 0 lists all.",
+    ]
+    # The list has all that the command shows, and the command asks for no page in vain.
+    assert len(stub.asked) == 4
+
+
+@pytest.mark.parametrize("way", ["a list", "an older list", "providers"])
+def test_consumers_are_the_same_from_a_list_and_from_providers(
+    host: LiveProviders, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    words = ("consumer", "list", "--provider", host.name("host"), "--json")
+    projects = ("usage", "--by-project", "--in-tree", host.name("gpu"), "--json")
+
+    def asked() -> list[Any]:
+        found = roost(*words).json
+        typed = roost(*words, "--type", "unknown").json
+        listed = [sorted(rows, key=lambda one: one["consumer"]) for rows in (found, typed)]
+        return [*listed, roost(*projects).json]
+
+    expected = asked()
+    assert [len(rows) for rows in expected] == [2, 1, 2]
+    page = Questions._page
+
+    def older(server: Questions, question: ServerQuestion) -> dict[str, Any]:
+        if way == "providers":
+            raise NotOffered("The server does not offer it", question.path)
+        answer = page(server, question)
+        for row in answer["consumers"] if way == "an older list" else ():
+            del row["allocations"]
+        return answer
+
+    monkeypatch.setattr(Questions, "_page", older)
+    assert asked() == expected
 
 
 def test_a_caller_without_the_right_to_the_list_asks_providers(
@@ -176,17 +245,17 @@ def test_a_consumer_is_shown_with_the_names_of_its_providers(host: LiveProviders
 
 @one_server
 @pytest.mark.parametrize(
-    ("consumer", "words", "command"),
+    ("consumer", "status", "words", "command"),
     [
-        ("unknown", "holds nothing", "roost consumer list"),
-        ("vm-1", "vm-1 is no uuid", "openstack server show NAME -c id"),
+        ("unknown", 1, "holds nothing", "roost consumer list"),
+        ("vm-1", 2, "vm-1 is no uuid", "openstack server show NAME -c id"),
     ],
 )
 def test_a_consumer_that_is_not_there_is_explained(
-    host: LiveProviders, consumer: str, words: str, command: str
+    host: LiveProviders, consumer: str, status: int, words: str, command: str
 ) -> None:
-    outcome = roost("consumer", "show", host.uuid(consumer) if words[0] == "h" else consumer)
-    assert outcome.status == 1
+    outcome = roost("consumer", "show", host.uuid(consumer) if status == 1 else consumer)
+    assert outcome.status == status
     assert words in outcome.err
     assert outcome.err.splitlines()[-1] == f"Next: {command}"
 

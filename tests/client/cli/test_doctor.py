@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from roost.cli.cloud.doctor import inventory_findings
-from roost.client.cloud_reader import CloudProvider
+from roost.client.reading.cloud_reader import CloudProvider
 from support.client.live_providers import LiveProviders
 from support.roost_command import roost
 from support.stubs.placement_stub import PlacementStub, Received, Reply, closed_port_url
@@ -31,7 +31,7 @@ def found(*arguments: str) -> dict[str, dict[str, Any]]:
     outcome = roost("doctor", *arguments, "--json")
     findings = outcome.json["findings"]
     ill = any(one["severity"] != "note" for one in findings)
-    assert (outcome.status, outcome.json["healthy"]) == (int(ill), not ill)
+    assert (outcome.status, outcome.json["healthy"]) == (3 if ill else 0, not ill)
     return {one["check"]: one for one in findings}
 
 
@@ -88,10 +88,14 @@ def test_each_fault_of_an_inventory_has_its_finding(
 @pytest.mark.parametrize(
     ("fields", "used", "words"),
     [
-        ({"total": 2**20}, 2**20 + 1, "consumers hold 1048577 VCPU, and its capacity is 1048576."),
+        (
+            {"total": 2**20},
+            2**20 + 1,
+            "consumers hold 1,048,577 VCPU, and its capacity is 1,048,576.",
+        ),
         ({"total": 9, "allocation_ratio": 1.5}, 14, "and its capacity is 13."),
-        ({"total": 2**21, "reserved": 2**22}, 0, "reserved of VCPU is 4194304, and its total is"),
-        ({"total": 2**21, "min_unit": 2**22}, 0, "is 4194304, and its capacity is 2097152."),
+        ({"total": 2**21, "reserved": 2**22}, 0, "reserved of VCPU is 4,194,304, and its total is"),
+        ({"total": 2**21, "min_unit": 2**22}, 0, "is 4,194,304, and its capacity is 2,097,152."),
         ({"total": 8, "allocation_ratio": -0.00001}, 0, "allocation_ratio of VCPU is -0.00001, so"),
     ],
 )
@@ -217,7 +221,7 @@ def test_a_server_that_is_down_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> 
     with closed_port_url() as url:
         monkeypatch.setenv("ROOST_URL", url)
         outcome = roost("doctor", "--output", "csv")
-    assert outcome.status == 1
+    assert outcome.status == 3
     (row,) = outcome.lines[1:]
     assert row.startswith("fault,unreachable,,")
     assert outcome.err == ""

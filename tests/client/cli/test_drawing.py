@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from roost.cli.tree.drawing import TreeDrawing
-from roost.client.inspection import InspectedTree
 from roost.client.provider_tree import LEVELS_MAX, ProviderData, ProviderTree
+from roost.client.reading.inspection import InspectedTree
 from roost.model.inventory import DEFAULTS
 
 ROOT = "5a1cbbc0-7f0e-4b6c-9a53-000000000001"

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from roost.client.errors import PlacementError
-from roost.client.lookup import NoSuchName, NoSuchProvider, demand_known, find_provider
+from roost.client.errors import NoSuchProvider, PlacementError
 from roost.client.placement import Placement
+from roost.client.reading.lookup import NoSuchName, demand_known, find_provider
 from roost.client.transport.http import HttpTransport
 from roost.client.versions import ServerTooOld, newest_common
 from support.client.live_providers import LiveProviders

@@ -74,6 +74,7 @@ LINES: dict[str, list[list[str]]] = {
     "owner list": [["--check"]],
     "owner rebind": [["ops", "--from", "{url}", "--dry-run"]],
     "owner show": [["ops", "--check"]],
+    "provider create": [["host 9", "--parent", "host 1", "--inventory", "VCPU=9"]],
     "provider adopt": [["numa 1", "--uuid", provider_uuid("another")]],
     "provider merge": [["numa 1", "--into", "numa 2", "--force"], ["disks", "--into", "late"]],
     "provider rename": [["host 1", "host 9", "--descendants"]],
@@ -81,6 +82,16 @@ LINES: dict[str, list[list[str]]] = {
     "provider set": [
         ["numa 1", "--inventory", "VCPU=9", "--add-trait", "CUSTOM_T2", "--rename", "numa 9"]
     ],
+    "aggregate add": [[provider_uuid("rack"), "numa 1"]],
+    "aggregate remove": [[provider_uuid("rack"), "numa 1"]],
+    "aggregate show": [[provider_uuid("rack")]],
+    "context add": [["lab", "--replace"]],
+    "claim": [["VCPU=1"], ["--on", "numa 1", "VCPU=1", "--json"]],
+    "move": [
+        [provider_uuid("consumer 1"), "--to", "numa 1", "VCPU=1"],
+        [provider_uuid("consumer 1"), "VCPU=1", "--dry-run"],
+    ],
+    "release": [[provider_uuid("consumer 1")]],
     "resilience": [[], ["--json"]],
     "top": [["--once", "--interval", "0.1"]],
     "trait create": [["CUSTOM_NEW"]],

@@ -71,22 +71,22 @@ def test_a_list_names_parents_and_roots(host: LiveProviders) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words", "following"),
+    ("arguments", "status", "words", "following"),
     [
-        (["--require", "HW_CPU_X86_AVX9"], "Near it: HW_CPU_X86_AVX", "roost trait list"),
-        (["--require", "CUSTOM_NEW"], "No trait has the name CUSTOM_NEW", "create CUSTOM_NEW"),
-        (["--resources", "VCPUS=1"], "Near it: VCPU", "roost class list"),
-        (["--resources", "VCPU"], "write CLASS=AMOUNT", "roost class list"),
-        (["--in-tree", "no-such-host"], "No provider has", "roost provider list"),
+        (["--require", "HW_CPU_X86_AVX9"], 1, "Near it: HW_CPU_X86_AVX", "roost trait list"),
+        (["--require", "CUSTOM_NEW"], 1, "No trait has the name CUSTOM_NEW", "create CUSTOM_NEW"),
+        (["--resources", "VCPUS=1"], 1, "Near it: VCPU", "roost class list"),
+        (["--resources", "VCPU"], 2, "write CLASS=AMOUNT", "roost class list"),
+        (["--in-tree", "no-such-host"], 1, "No provider has", "roost provider list"),
     ],
 )
 @one_server
 def test_an_error_ends_with_the_next_command(
-    host: LiveProviders, arguments: list[str], words: str, following: str
+    host: LiveProviders, arguments: list[str], status: int, words: str, following: str
 ) -> None:
     del host
     outcome = roost("provider", "list", *arguments)
-    assert (outcome.status, outcome.out) == (1, "")
+    assert (outcome.status, outcome.out) == (status, "")
     assert words in outcome.err
     assert outcome.err.splitlines()[-1].startswith("Next: roost ")
     assert outcome.err.rstrip().endswith(following)
@@ -229,7 +229,7 @@ def test_amounts_and_ratios_of_an_edit_have_no_exponent(host: LiveProviders) -> 
     host.claim("all", large={"MEMORY_MB": 2**22})
     set_large = ("provider", "set", host.name("large"), "--inventory")
     made = roost(*set_large, f"MEMORY_MB={2**21}", "--inventory", "VCPU=4")
-    assert "hold 4194304 MEMORY_MB, more than the new capacity of 2097152" in made.err
+    assert "hold 4,194,304 MEMORY_MB, more than the new capacity of 2,097,152" in made.err
     ratio = roost(*set_large, "VCPU:allocation_ratio=0.00001")
     assert ratio.lines == [f"{host.name('large')}: inventory VCPU allocation_ratio 1 -> 0.00001"]
     shown = roost("provider", "show", host.name("large"), "--output", "csv").out
@@ -259,7 +259,11 @@ def test_amounts_and_ratios_of_an_edit_have_no_exponent(host: LiveProviders) -> 
         ),
         (["--inventory", "VCPUS=1"], "Near it: VCPU"),
         (["--add-trait", "HW_CPU_X86_AVX22"], "Near it: HW_CPU_X86_AVX2"),
-        (["--add-aggregate", "rack"], "rack is no uuid"),
+        (
+            ["--add-aggregate", "rack"],
+            "rack is no uuid, and Placement knows aggregates by uuid only.\n"
+            "Next: roost help aggregate\n",
+        ),
         (["--parent", "x", "--no-parent"], "contradict each other"),
     ],
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from roost.client.errors import PlacementError
-from roost.client.lookup import find_provider
 from roost.client.placement.placement import Administration
 from roost.client.provider_edit import EditChange, FieldAssignment, ProviderEdit, carry_out
+from roost.client.reading.lookup import find_provider
 from support.client.live_providers import LiveProviders
 from support.transports.counting import CountingTransport
 from support.transports.tampering import TamperingTransport, one_server, refusal
@@ -65,6 +65,7 @@ def test_an_edit_gives_up_after_four_attempts(
     live_providers.add("host", totals={"VCPU": 8})
     conflict = refusal(409, "resource provider generation conflict", "placement.concurrent_update")
     disturbed.answer("PUT */inventories", conflict, times=4)
-    with pytest.raises(PlacementError, match="generation conflict"):
+    with pytest.raises(PlacementError, match="generation conflict") as refused:
         edit(live_providers, disturbed)
+    assert str(refused.value).endswith("\nNext: roost help generation")
     assert disturbed.left == []

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from roost.cli.shared.output import Facts, Output, OutputForm, Table, TableColumn
+from roost.cli.shared.output import Facts, FormName, Output, OutputForm, Table, TableColumn
 
 UUID = "5a1cbbc0-7f0e-4b6c-9a53-000000000001"
 TABLE = Table(
@@ -37,17 +37,17 @@ def shown(table: Table, width: int, *, styles: bool = False) -> list[str]:
 
 def test_a_wide_terminal_shows_every_column() -> None:
     assert shown(TABLE, 200) == [
-        f"NAME       {'UUID':36}   USED  {'TRAITS':18}  PARENT",
-        f"compute-1  {UUID}      7  CUSTOM_A, CUSTOM_B  -",
-        f"机架       {UUID}  12000  {'-':18}  {UUID}",
+        f"NAME       {'UUID':36}    USED  {'TRAITS':18}  PARENT",
+        f"compute-1  {UUID}       7  CUSTOM_A, CUSTOM_B  -",
+        f"机架       {UUID}  12,000  {'-':18}  {UUID}",
     ]
 
 
 def test_a_narrow_terminal_shows_the_table_without_its_last_optional_columns() -> None:
     assert shown(TABLE, 80)[0].split() == ["NAME", "UUID", "USED", "TRAITS"]
     assert shown(TABLE, 60)[0].split() == ["NAME", "UUID", "USED"]
-    assert shown(TABLE, 80)[-1] == "Too narrow for PARENT; --output csv has them."
-    assert shown(TABLE, 60)[-1] == "Too narrow for TRAITS, PARENT; --output csv has them."
+    assert shown(TABLE, 80)[-1] == "Too narrow for PARENT; --output wide has them."
+    assert shown(TABLE, 60)[-1] == "Too narrow for TRAITS, PARENT; --output wide has them."
 
 
 @pytest.mark.parametrize("width", [30, 40, 60, 80])
@@ -79,8 +79,8 @@ def test_control_characters_are_spelt_out_in_every_form() -> None:
     output = Output.of(table)
     assert shown(table, 80)[1:] == [r"a\x1b[31m\nb"]
     assert list(table.lines())[1:] == [r"a\x1b[31m\nb"]
-    for form in (OutputForm.JSON, OutputForm.YAML, OutputForm.CSV):
-        assert "\x1b" not in output.text(form)
+    for name in (FormName.JSON, FormName.YAML, FormName.CSV, FormName.NAME):
+        assert "\x1b" not in output.text(OutputForm(name))
 
 
 def test_programs_read_the_same_values_in_each_form() -> None:
@@ -95,9 +95,9 @@ def test_programs_read_the_same_values_in_each_form() -> None:
         },
         {"name": "机架", "uuid": UUID, "used": 12000, "traits": [], "parent": UUID},
     ]
-    assert json.loads(output.text(OutputForm.JSON)) == rows
-    assert yaml.safe_load(output.text(OutputForm.YAML)) == rows
-    assert list(csv.reader(io.StringIO(output.text(OutputForm.CSV)))) == [
+    assert json.loads(output.text(OutputForm(FormName.JSON))) == rows
+    assert yaml.safe_load(output.text(OutputForm(FormName.YAML))) == rows
+    assert list(csv.reader(io.StringIO(output.text(OutputForm(FormName.CSV))))) == [
         ["name", "uuid", "used", "traits", "parent"],
         ["compute-1", UUID, "7", "CUSTOM_A CUSTOM_B", ""],
         ["机架", UUID, "12000", "", UUID],

@@ -202,7 +202,7 @@ def test_findings_in_a_database_have_escapes_for_control_characters(tmp_path: Pa
     finding = Finding("roots", Level.FAILURE, "\x1b]0;x\x07[red]a", "[/]remove\\")
     with patch("roost.cli.server.db.check_database", lambda connection: (finding,)):
         outcome = CliRunner().invoke(cli, ["db", "check", "--db", url])
-    assert outcome.exit_code == 2
+    assert outcome.exit_code == 3
     assert "\x1b" not in outcome.output
     assert "[red]a" in outcome.output
     assert "[/]remove\\" in outcome.output

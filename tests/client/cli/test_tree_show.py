@@ -64,7 +64,7 @@ def test_a_drawing_has_the_usage_and_the_sharing_providers(host: LiveProviders) 
         f"│   VGPU  {USED * 5}{FREE * 15}  1 of 4",
         "└── shared with it",
         f"    └── {host.name('pool')}  {host.uuid('pool')}",
-        f"        DISK_GB  {USED * 2}{FREE * 18}  100 of 1000",
+        f"        DISK_GB  {USED * 2}{FREE * 18}  100 of 1,000",
         "        trait MISC_SHARES_VIA_AGGREGATE",
         f"        aggregate {host.uuid('rack')}",
     ]

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from roost.client.cloud_reader import CloudReader
 from roost.client.errors import (
     PlacementAPIConnectFailure,
     PlacementError,
@@ -18,6 +17,7 @@ from roost.client.errors import (
     UnreadableAnswer,
 )
 from roost.client.placement import Placement
+from roost.client.reading.cloud_reader import CloudReader
 from roost.client.reporting.reporter import Reporter
 from roost.client.transport import PlacementResponse
 from support.client.live_providers import LiveProviders

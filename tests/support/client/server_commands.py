@@ -27,6 +27,7 @@ CALLS: tuple[tuple[str, str], ...] = (
     ("provider list", ""),
     ("provider show", ROOT),
     ("provider tree", ROOT),
+    ("provider create", f"new --parent {ROOT} --inventory CUSTOM_OLD=4 --trait CUSTOM_OLD"),
     ("provider set", f"{ROOT} --rename new --remove-trait CUSTOM_NO --add-trait CUSTOM_OLD"),
     ("provider set", f"{ROOT} --add-aggregate {AGGREGATE} --remove-inventory CUSTOM_NO --dry-run"),
     ("provider delete", ROOT),
@@ -39,9 +40,19 @@ CALLS: tuple[tuple[str, str], ...] = (
     ("audit", "--against known.txt --delete"),
     ("consumer list", ""),
     ("consumer show", CONSUMER),
+    ("claim", f"CUSTOM_OLD=4 --consumer {AGGREGATE}"),
+    ("claim", f"--on {ROOT} CUSTOM_OLD=4 --consumer {AGGREGATE}"),
+    ("claim", f"--on {ROOT} CUSTOM_OLD=4 --dry-run"),
+    ("move", f"{CONSUMER} --off {AGGREGATE[:-1]}2 CUSTOM_OLD=4"),
+    ("move", f"{CONSUMER} --to {ROOT} CUSTOM_OLD=4"),
+    ("release", CONSUMER),
     ("usage", ""),
     ("usage", "--by-project"),
     ("usage", "--project shop"),
+    ("aggregate list", ""),
+    ("aggregate show", AGGREGATE),
+    ("aggregate add", f"{AGGREGATE} {SHARING} {ROOT}"),
+    ("aggregate remove", f"{AGGREGATE} {ROOT} {SHARING}"),
     ("trait list", ""),
     ("trait show", "CUSTOM_OLD"),
     ("trait create", "CUSTOM_NEW CUSTOM_NEWER"),
@@ -66,7 +77,9 @@ def commands_without_a_call() -> set[str]:
         for name, command in all_commands().items()
         if any(option.name in ("url", "from_url") for option in command.params)
     }
-    return talking - {name for name, _ in CALLS}
+    # It keeps an address in a file, and asks no server.
+    keeping = {"context add"}
+    return talking - keeping - {name for name, _ in CALLS}
 
 
 def arguments_of(name: str, arguments: str, stub: WordStub) -> list[str]:

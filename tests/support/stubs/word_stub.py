@@ -155,6 +155,8 @@ class WordStub(PlacementStub):
                 "exact": True,
             },
         }
+        if path.startswith("/allocations/") and path not in bodies:
+            return {"allocations": {}}
         return {**bodies, **questions}.get(path)
 
     def _reference(self) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roost.model.candidates import CandidateQuery
+from roost.model.candidate_query.query import CandidateQuery
 from roost.search.conditions.stages import TreeStage
 from roost.search.explain.account import take_account
 from roost.search.explain.misses import FoundMisses, find_misses

@@ -5,7 +5,7 @@ from __future__ import annotations
 from roost.api.candidates.query import parse_candidate_query
 from roost.api.http.microversions import MAX_VERSION
 from roost.api.http.requests import parse_query_string
-from roost.model.candidates import CandidateQuery
+from roost.model.candidate_query.query import CandidateQuery
 from support.worlds.notation import write_query
 
 

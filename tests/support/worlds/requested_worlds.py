@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from roost.api.candidates.query import parse_candidate_query
 from roost.api.http.microversions import MAX_VERSION
-from roost.model.candidates import CandidateQuery
+from roost.model.candidate_query.query import CandidateQuery
 from support.scenarios.cloud import Cloud
 from support.scenarios.oracle import World
 from support.scenarios.requests import Request

@@ -55,7 +55,7 @@ class SeedWorld:
 
     def get(self, request: str, version: str = LATEST) -> Answer:
         """The answer to a query, which may span lines and may have uuids as in `<CN1 uuid>`."""
-        return self.api.at(version).get(f"/allocation_candidates?{self._query(request)}")
+        return self.api.at(version).get(f"/allocation_candidates?{self.query(request)}")
 
     def body(self, request: str, version: str = LATEST) -> Any:
         """The body of the answer, with the drawn names in place of their uuids."""
@@ -79,8 +79,8 @@ class SeedWorld:
 
         `trees` are the roots of the trees that the summaries show from 1.29 on.
         """
-        asked = _asked(self._query(request))
-        expected = [_candidate(item, asked) for item in _items(listed)]
+        asked = _asked(self.query(request))
+        expected = self.listed(request, listed)
         shown = [name for name in self._specs if self._root(name) in trees.split()]
         assert self._summarized(expected, 29) == shown, "the test forgets a tree"
         for minor in range(_minor(since), _minor(until) + 1):
@@ -88,7 +88,17 @@ class SeedWorld:
             if minor >= 16:
                 self._check_limited(request, asked, expected, minor)
         if expected and until == LATEST:
-            check_twins(self.api, self._query(request), self.surroundings)
+            check_twins(self.api, self.query(request), self.surroundings)
+
+    def listed(self, request: str, listed: str) -> list[Candidate]:
+        """The candidates of a numbered list."""
+        asked = _asked(self.query(request))
+        return [_candidate(item, asked) for item in _items(listed)]
+
+    def drawn(self, line: str, mappings: str) -> str:
+        """A candidate in one line, of one in the notation of the lists with names of the API."""
+        text = f"{line} {{{mappings}}}".replace(self.world.full_name(""), "")
+        return _candidate(text, {}).text(_minor(LATEST))
 
     @cached_property
     def surroundings(self) -> Surroundings:
@@ -179,7 +189,8 @@ class SeedWorld:
         parent = self._specs[name].parent
         return name if parent is None else self._root(parent)
 
-    def _query(self, request: str) -> str:
+    def query(self, request: str) -> str:
+        """The query string of a request."""
         named = re.sub(r"<(\S+) uuid>", lambda match: self.world.uuid(match[1]), request)
         return "".join(named.split())
 

@@ -93,7 +93,7 @@ def _candidates(
     found: FoundCandidates, version: Microversion, allocated: _AllocatedProviders
 ) -> Iterator[Pieces]:
     sharing_uuids = [sharing.uuid for sharing in found.sharing_providers]
-    templates = Templates(found.slots, sharing_uuids, version, found.choices)
+    templates = Templates(found.slots, sharing_uuids, version, found.alternatives)
     for batch in found.batches:
         template = templates.of(batch.solution)
         allocated.add(found, batch, template)

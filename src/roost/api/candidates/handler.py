@@ -6,7 +6,6 @@ empty answer tells its reason to a client that asks for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
@@ -25,7 +24,7 @@ from roost.api.routing import RequestParameter, Route, Success, routes_of
 from roost.api.services import Services
 from roost.metrics.catalogue import EMPTY_ANSWERS, SEARCHED_BLOCKS, TRUNCATED
 from roost.metrics.stages import Stage
-from roost.model.candidates import CandidateQuery
+from roost.model.candidate_query.query import CandidateQuery
 from roost.model.text import printable
 from roost.search.candidates.ranking import CandidateOrder
 from roost.search.candidates.search import FoundCandidates
@@ -50,6 +49,9 @@ REASON_HEADER = "X-Roost-Reason"
 # The longest reason in a header.
 _REASON_LENGTH_MAX = 300
 _CUT = "..."
+EXPLAIN_PARAMETER = RequestParameter(
+    EXPLAIN_HEADER, "`1` asks for the reason of an empty answer.", "1"
+)
 
 
 class AskedCandidates(NamedTuple):
@@ -59,10 +61,9 @@ class AskedCandidates(NamedTuple):
     # The version that the answer has.
     version: Microversion
     order: CandidateOrder
-    # `None`: the next answer to the same request may differ, so none is kept.
-    question: AnswerKey | None
-    # Whether an empty answer says why it is empty.
-    explains: bool = False
+    question: AnswerKey
+    # False if the next answer to the same request may differ, so that none is kept.
+    is_repeatable: bool
 
 
 @Route(
@@ -79,7 +80,7 @@ class AskedCandidates(NamedTuple):
     },
     refusals={400: "A parameter is unknown to the version, malformed, or names an unknown thing."},
     queries=(PLACEMENT_QUERY,),
-    headers=(RequestParameter(EXPLAIN_HEADER, "`1` asks for the reason of an empty answer.", "1"),),
+    headers=(EXPLAIN_PARAMETER,),
 )
 def list_allocation_candidates(services: Services, request: Request) -> Response:
     """All ways to place a request, each ready for `PUT /allocations/{consumer}`.
@@ -92,24 +93,28 @@ def list_allocation_candidates(services: Services, request: Request) -> Response
     query = parse(text, request.version, limits.max_request_groups, limits.max_query_parameters)
     order = services.settings.candidate_order
     question = text, request.version
-    explains = _wants_reason(request, services.settings.watch.explain_empty)
-    asked = AskedCandidates(query, request.version, order, question, explains)
+    # The next search in random order finds other candidates.
+    asked = AskedCandidates(query, request.version, order, question, not order.shuffled)
     return answer_candidates(services, request, asked)
 
 
 def answer_candidates(services: Services, request: Request, asked: AskedCandidates) -> Response:
-    """The answer: an earlier one that still holds, or that of a search."""
+    """The answer: an earlier one that still holds, or that of a search.
+
+    An empty answer tells its reason if the client or the operator asks for it.
+    """
+    explains = services.settings.watch.explain_empty or request.header(EXPLAIN_HEADER) == "1"
     forest = services.forest()
-    kept = None if asked.question is None else services.answers.answer(asked.question, forest)
+    kept = services.answers.answer(asked.question, forest)
     if kept is None:
-        answer = _answer_by_search(services, request, forest, asked)
+        answer = _answer_by_search(services, request, forest, asked, explains=explains)
         if isinstance(answer, Response):
             return with_cache_headers(answer, request, now())
     else:
         answer = kept
         request.candidates = _KEPT, kept.count
     response = Response(200, answer.body, [_CONTENT_TYPE, *answer.headers])
-    if asked.explains and not answer.count:
+    if explains and not answer.count:
         reason = _reason(services, forest, asked, is_exact=not answer.truncated)
         EMPTY_ANSWERS.count((reason.stage,))
         # For the line of the request in the log.
@@ -119,14 +124,22 @@ def answer_candidates(services: Services, request: Request, asked: AskedCandidat
 
 
 def _answer_by_search(
-    services: Services, request: Request, forest: Forest, asked: AskedCandidates
+    services: Services,
+    request: Request,
+    forest: Forest,
+    asked: AskedCandidates,
+    *,
+    explains: bool,
 ) -> WholeAnswer | Response:
     """The answer of a search, which is kept; a response that is sent in pieces if it is large."""
-    question, limits, times = asked.question, services.settings.limits, request.times
+    limits, times = services.settings.limits, request.times
     began = perf_counter()
     with TURNS.turn(limits.max_search_seconds, limits.search_wait_seconds) as turn:
         request.search = SearchAsked(forest, asked.query, turn)
-        variants = _find(services, forest, asked, turn.pause)
+        kept_work = services.answers.work(asked.question)
+        variants = list_candidates(forest, asked.query, asked.order, turn.pause, kept_work)
+        if explains and len(variants) == 1:
+            variants = [_with_count_if_empty(variants[0])]
         found = variants[0]
         times.end(Stage.SEARCH, began)
         times.move(turn.waited_seconds, Stage.SEARCH, Stage.TURN)
@@ -141,30 +154,20 @@ def _answer_by_search(
             body = candidate_body(variants, asked.version, services.summaries, turn.pause)
             answer = WholeAnswer(body, headers, count, truncated)
             times.end(Stage.RENDER, began)
-    if question is not None and found.kept_work is not None and not found.choices:
-        # The next search in random order finds other candidates.
-        repeated = None if asked.order.shuffled else answer
-        services.answers.keep(question, forest, found.kept_work, repeated)
+    # The work of one variant says nothing about what other variants find.
+    if found.kept_work is not None and not found.alternatives:
+        repeated = answer if asked.is_repeatable else None
+        services.answers.keep(asked.question, forest, found.kept_work, repeated)
     if answer is not None:
         return answer
     chunks = streamed_body(variants, asked.version, services.summaries)
     return Response(200, headers=[_CONTENT_TYPE, *headers], stream=turn.pieces(chunks))
 
 
-def _find(
-    services: Services, forest: Forest, asked: AskedCandidates, pause: Callable[[], None]
-) -> list[FoundCandidates]:
-    """What the search finds; several results for a query with alternatives."""
-    kept_work = None if asked.question is None else services.answers.work(asked.question)
-    found = list_candidates(forest, asked.query, asked.order, pause, kept_work)
-    return [_with_count_if_empty(found[0])] if asked.explains and len(found) == 1 else found
-
-
 def _reason(
     services: Services, forest: Forest, asked: AskedCandidates, *, is_exact: bool
 ) -> Reason:
     """Why an answer is empty."""
-    assert asked.question is not None, "only the routes of Placement tell a reason"
     answers, limits = services.answers, services.settings.limits
     reason = answers.reason(asked.question, forest)
     if reason is None:
@@ -200,11 +203,6 @@ def _is_large(found: FoundCandidates, count: int) -> bool:
         or count > _CANDIDATES_AT_ONCE_MAX
         or count * len(found.slots) > _FILLED_SLOTS_AT_ONCE_MAX
     )
-
-
-def _wants_reason(request: Request, always: bool) -> bool:
-    """Whether an empty answer tells its reason: always, or because the client asks for it."""
-    return always or request.header(EXPLAIN_HEADER) == "1"
 
 
 def _with_count_if_empty(found: FoundCandidates) -> FoundCandidates:

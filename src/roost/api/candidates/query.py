@@ -17,8 +17,10 @@ from roost.api.http.query_values import (
     parse_required,
     parse_traits,
 )
+from roost.api.http.requests import parse_query_string
 from roost.api.http.validation import Schema, check_query
-from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.model.candidate_query.query import CandidateQuery, RequestGroup
+from roost.model.limits import Limits
 from roost.model.providers import TraitFilter
 from roost.service.errors import ErrorCode
 
@@ -76,6 +78,14 @@ def parse_candidate_query(
         limit=parse_integer(values["limit"][0]) if "limit" in values else None,
         nested=version >= (1, 29),
     )
+
+
+def parse_query_text(text: str, limits: Limits) -> CandidateQuery:
+    """The query in a text, in the extended grammar; 400 with the reason if it is none."""
+    # The parser takes what WSGI gives: bytes as Latin-1.
+    raw = text.removeprefix("?").encode("utf-8", "surrogatepass").decode("latin-1")
+    pairs = parse_query_string(raw, limits.max_query_parameters)
+    return parse_candidate_query(pairs, MAX_VERSION, limits.max_request_groups, extended=True)
 
 
 # The query as a whole.

@@ -21,7 +21,7 @@ from roost.api.http.microversions import (
     negotiate,
 )
 from roost.api.http.requests import Request
-from roost.api.http.responses import Response
+from roost.api.http.responses import Response, tagged_response
 from roost.api.openapi.document import make_document
 from roost.api.routing import QueryString, RequestParameter, Route, Success
 from roost.api.services import Services
@@ -77,10 +77,7 @@ def document_route(all_routes: Callable[[], Sequence[Route]]) -> Route:
         parameters = split_parameters(request, _OWN.names)
         refuse_rest(parameters, _OWN.names)
         body, tag = made(_version(parameters.own.get("version")), request.prefix)
-        headers = [("etag", tag), ("cache-control", "no-cache")]
-        if _knows(request.header("if-none-match"), tag):
-            return Response(304, headers=headers)
-        return Response(200, body, [("content-type", "application/json"), *headers])
+        return tagged_response(request, body, tag, "application/json")
 
     return show_openapi
 
@@ -97,11 +94,3 @@ def _version(name: str | None) -> Microversion | None:
         raise bad_value(
             f"version is {name[:40]!r}. Send one from {MIN_VERSION} to {MAX_VERSION}, or `latest`."
         ) from None
-
-
-def _knows(header: str | None, tag: str) -> bool:
-    """Whether the client has these bytes."""
-    if header is None:
-        return False
-    tags = {entry.strip().removeprefix("W/") for entry in header.split(",")}
-    return tag in tags or "*" in tags

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from roost.api.candidates.query import parse_candidate_query
+from roost.api.candidates.query import parse_candidate_query, parse_query_text
 from roost.api.http.errors import bad_value, sent_twice
 from roost.api.http.json_schemas import Document
 from roost.api.http.microversions import MAX_VERSION
-from roost.api.http.requests import Request, parse_query_string
+from roost.api.http.requests import Request
 from roost.api.services import Services
-from roost.model.candidates import CandidateQuery
+from roost.model.candidate_query.query import CandidateQuery
 from roost.service.questions.candidates import with_resolved_places
 
 QUESTIONS = "Questions"
@@ -71,9 +71,7 @@ def read_query(services: Services, pairs: list[tuple[str, str]]) -> CandidateQue
     """
     groups_max = services.settings.limits.max_request_groups
     query = parse_candidate_query(pairs, MAX_VERSION, groups_max, extended=True)
-    if any(places_of(query)):
-        return services.read(with_resolved_places, query)
-    return query
+    return resolve_places(services, query)
 
 
 def places_of(query: CandidateQuery) -> list[str | None]:
@@ -83,7 +81,9 @@ def places_of(query: CandidateQuery) -> list[str | None]:
 
 def read_query_text(services: Services, text: str) -> CandidateQuery:
     """The candidate query in a query string that a JSON body or a parameter has."""
-    # The parser takes what WSGI gives: bytes as Latin-1.
-    raw = text.removeprefix("?").encode("utf-8", "surrogatepass").decode("latin-1")
-    parameters_max = services.settings.limits.max_query_parameters
-    return read_query(services, parse_query_string(raw, parameters_max))
+    return resolve_places(services, parse_query_text(text, services.settings.limits))
+
+
+def resolve_places(services: Services, query: CandidateQuery) -> CandidateQuery:
+    """The query with uuids where it has names of providers; 404 if there is no such name."""
+    return services.read(with_resolved_places, query) if any(places_of(query)) else query

@@ -72,7 +72,7 @@ _MEANINGS = {
     "max_unit": "The greatest amount of one allocation.",
     "step_size": "Amounts are multiples of this.",
 }
-_SHOWN = {name: described(FIELDS[name], meaning) for name, meaning in _MEANINGS.items()} | {
+SHOWN_FIELDS = {name: described(FIELDS[name], meaning) for name, meaning in _MEANINGS.items()} | {
     "allocation_ratio": described(
         {"type": "number"}, "The capacity is `(total - reserved) * allocation_ratio`."
     )
@@ -80,14 +80,14 @@ _SHOWN = {name: described(FIELDS[name], meaning) for name, meaning in _MEANINGS.
 _INVENTORY = AnswerSchema.of(
     "Inventory",
     "One inventory, with the generation of its provider after the request.",
-    record(_SHOWN | {"resource_provider_generation": GENERATION}),
+    record(SHOWN_FIELDS | {"resource_provider_generation": GENERATION}),
 )
 _INVENTORIES = AnswerSchema.of(
     "Inventories",
     "All inventories of a provider by resource class, with its generation after the request.",
     record(
         resource_provider_generation=GENERATION,
-        inventories=mapping(CLASS_NAME, record(_SHOWN)),
+        inventories=mapping(CLASS_NAME, record(SHOWN_FIELDS)),
     ),
 )
 _USAGES = AnswerSchema.of(

@@ -32,6 +32,7 @@ _GENERAL = {
         "(content of type {}. "
     ),
     409: "There was a conflict when trying to complete your request.",
+    410: "The resource is no longer available.",
     413: "The body of your request was too large for this server.",
     415: "The request media type {} is not supported by this server. ",
     500: "The server has either erred or is incapable of performing the requested operation.",

@@ -29,6 +29,8 @@ class Response:
     headers: list[tuple[str, str]] = field(default_factory=list)
     # The body in pieces, if it is too large for memory. Then the answer has no content-length.
     stream: Iterator[bytes] | None = None
+    # Whether the pieces wait for what happens. Then the request counts as answered before them.
+    waits: bool = False
 
 
 def json_response(content: Any, status: int = 200) -> Response:
@@ -42,6 +44,22 @@ def json_bytes(content: Any) -> bytes:
         return orjson.dumps(content)
     except orjson.JSONEncodeError:
         return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def tagged_response(request: Request, body: bytes, tag: str, media_type: str) -> Response:
+    """An answer whose bytes have an ETag, or 304 if the client has these bytes."""
+    headers = [("etag", tag), ("cache-control", "no-cache")]
+    if _knows(request.header("if-none-match"), tag):
+        return Response(304, headers=headers)
+    return Response(200, body, [("content-type", media_type), *headers])
+
+
+def _knows(header: str | None, tag: str) -> bool:
+    """Whether the client has these bytes."""
+    if header is None:
+        return False
+    tags = {entry.strip().removeprefix("W/") for entry in header.split(",")}
+    return tag in tags or "*" in tags
 
 
 def no_content() -> Response:

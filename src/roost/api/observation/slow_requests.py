@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from roost.api.http.requests import UNKNOWN_ROUTE, Request
 from roost.api.observation.request_log import LogContext
-from roost.model.candidates import CandidateQuery
+from roost.model.candidate_query.query import CandidateQuery
 from roost.model.limits import Limits
 from roost.model.text import printable
 from roost.search.forest.forest import Forest

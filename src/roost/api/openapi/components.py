@@ -172,6 +172,7 @@ ERRORS: dict[int, tuple[str, str, AnswerSchema]] = {
     405: ("MethodNotAllowed", "The version has no such method.", REFUSAL),
     406: ("NotAcceptable", "The client accepts no JSON, or no such version exists.", EARLY_REFUSAL),
     409: ("Conflict", "The request conflicts with the present state.", REFUSAL),
+    410: ("Gone", "The server no longer has what the request names.", REFUSAL),
     413: ("TooLarge", "The body is larger than `[roost]max_body_bytes`.", REFUSAL),
     415: ("UnsupportedMediaType", "The body is no `application/json`.", REFUSAL),
     500: ("Defect", "A defect of the service. The log has the details.", REFUSAL),

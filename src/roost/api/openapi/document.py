@@ -9,7 +9,7 @@ from roost.api.http.json_schemas import Document
 from roost.api.http.microversions import HISTORY, MAX_VERSION, MIN_VERSION, Microversion
 from roost.api.openapi.components import HEADERS, MARK, Components, Span
 from roost.api.openapi.parameters import header_parameters, path_parameters, query_parameters
-from roost.api.routing import JSON, Route, Success
+from roost.api.routing import EVENTS, JSON, LINES, Route, Success
 
 _ABOUT = """\
 Roost keeps track of what hosts have and what consumers hold of it. It speaks the OpenStack
@@ -36,6 +36,8 @@ _TAGS = {
     "Traits": "Properties that providers have and requests ask for.",
     "Allocations": "What consumers hold.",
     "Candidates": "Where a request fits.",
+    "Trees": "Whole trees of providers.",
+    "Changes": "What was written, in the order of commits, with its writer.",
     "Questions": "What goes beyond the Placement API: why, what if, how many more.",
 }
 
@@ -181,6 +183,15 @@ def _success(success: Success, components: Components) -> Document:
         document["content"] = {success.media_type: components.answer_content(success.schema)}
     elif success.media_type != JSON:
         document["content"] = {success.media_type: {"schema": {"type": "string"}}}
+    if success.lines is not None:
+        text = f"Lines. Each is a JSON document with the schema `{success.lines.name}`."
+        document["content"][LINES] = {"schema": {"type": "string", "description": text}}
+    if success.events is not None:
+        text = (
+            "Server-sent events. The data of each is a JSON document with the schema "
+            f"`{success.events.name}`."
+        )
+        document["content"][EVENTS] = {"schema": {"type": "string", "description": text}}
     return document
 
 

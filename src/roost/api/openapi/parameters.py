@@ -35,6 +35,8 @@ _IN_PATHS: dict[str, tuple[str, Document, str]] = {
     "consumer": ("The uuid of the consumer.", UUID, EXAMPLE_CONSUMER),
     "name": ("The name of the resource class or trait.", _NAME, "CUSTOM_GOLD"),
     "resource_class": ("The name of the resource class.", _NAME, "VCPU"),
+    "page": ("The name of the page.", text(minimum=1), "tree"),
+    "file": ("The name of the file.", text(minimum=1), "main.js"),
 }
 
 

@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 
 from roost.cli.ask.options import RequestCommand, typed_request
-from roost.cli.ask.words import QueryPairs, TypedRequest, plain_pairs, query_string
+from roost.cli.ask.words import TypedRequest
 from roost.cli.shared.bars import is_watching
 from roost.cli.shared.command import behind_own, command
 from roost.cli.shared.connection import ConnectionSettings, connection_options
@@ -22,10 +22,10 @@ from roost.cli.shared.parameters import CommandDecorator
 from roost.cli.shared.terminal import echo_line, plain_line
 from roost.cli.shared.watching import present, watch_option
 from roost.client.errors import NotOffered, PlacementError, QuestionRefused
-from roost.client.lookup import find_uuid
+from roost.client.ledger.query import QueryPairs, plain_pairs, query_string
 from roost.client.placement.placement import Administration
 from roost.client.questions import Questions, ServerQuestion
-from roost.model.identifiers import is_uuid
+from roost.client.reading.lookup import find_uuid, with_uuids
 from roost.model.text import nearest_names, own_lines, with_next
 
 _SHOWN_MAX = 1000
@@ -86,7 +86,7 @@ class TypedQuestion:
         if request not in self._pairs:
             for note in request.notes:
                 echo_line(note, err=True)
-            self._pairs[request] = _with_uuids(self.server, request.pairs)
+            self._pairs[request] = with_uuids(self.server, request.pairs)
         return self._pairs[request]
 
     def answer(
@@ -121,7 +121,7 @@ class TypedQuestion:
             if error.status == 404:
                 for name_or_uuid in providers:
                     find_uuid(self.server, name_or_uuid)
-            raise _with_suggestion(self.server, pairs or self.pairs, error) from None
+            raise with_suggestion(self.server, pairs or self.pairs, error) from None
 
 
 def usage_command(pairs: QueryPairs) -> str:
@@ -170,17 +170,7 @@ def _waiting(what: str) -> Iterator[None]:
         yield
 
 
-def _with_uuids(server: Administration, pairs: QueryPairs) -> QueryPairs:
-    """The pairs with a uuid in place of each name of a provider."""
-    return tuple(
-        (key, find_uuid(server, value))
-        if key.startswith(("in_tree", "in_subtree")) and not is_uuid(value)
-        else (key, value)
-        for key, value in pairs
-    )
-
-
-def _with_suggestion(
+def with_suggestion(
     server: Administration, pairs: QueryPairs, error: QuestionRefused
 ) -> QuestionRefused:
     """The refusal of a request; it names classes and traits that the server does not know."""
@@ -211,11 +201,16 @@ def _parts(pairs: QueryPairs, *keys: str) -> Iterator[str]:
 
 
 def _unknown(noun: str, named: Iterable[str], known: set[str], command: str) -> str | None:
-    """A sentence for each name that the server does not know, and the command that lists them."""
-    sentences = []
-    for name in dict.fromkeys(named):
-        if name not in known:
-            near = nearest_names(name, known)
-            advice = f" Near it: {', '.join(near)}." if near else ""
-            sentences.append(f"The server knows no {noun} {name}.{advice}")
-    return with_next(own_lines(*sentences), command) if sentences else None
+    """A sentence for each name that the server does not know, and the next command.
+
+    The command lists the names. It explains the noun if no known name is near.
+    """
+    unknown = [name for name in dict.fromkeys(named) if name not in known]
+    near = {name: nearest_names(name, known) for name in unknown}
+    sentences = [
+        f"The server knows no {noun} {name}."
+        + (f" Near it: {', '.join(near[name])}." if near[name] else "")
+        for name in unknown
+    ]
+    following = command if any(near.values()) else f"roost help {noun}"
+    return with_next(own_lines(*sentences), following) if sentences else None

@@ -10,12 +10,14 @@ from typing import Any
 import click
 
 from roost.cli.ask.asking import TypedQuestion, question_command
-from roost.cli.ask.options import EXIT_NONE, candidate_options
-from roost.cli.ask.words import QueryPairs, group_name, plain_pairs, query_string
-from roost.cli.shared.output import Output, OutputForm, Table, columns_of
+from roost.cli.ask.options import candidate_options
+from roost.cli.ask.words import group_name
+from roost.cli.shared.exit_status import ExitStatus
+from roost.cli.shared.output import Output, Table, columns_of
 from roost.cli.shared.terminal import plain_line
-from roost.client.cloud_reader import CloudReader, ProviderChoice
+from roost.client.ledger.query import QueryPairs, plain_pairs, query_string
 from roost.client.questions import Json, ask_candidates, ask_ranked_candidates
+from roost.client.reading.cloud_reader import CloudReader, ProviderChoice
 
 _COLUMNS = columns_of(">CANDIDATE, PROVIDER, GROUPS, RESOURCE CLASS, >AMOUNT, >FREE, ROOT?, UUID?")
 
@@ -114,7 +116,7 @@ def candidates(
       roost candidates --from-query 'resources=VCPU%3A4&limit=1000'
 
     \b
-    Exit status: 0 if there are candidates, 2 if there are none, 1 after an error.
+    Exit status: 0 if there are candidates, 3 if there are none, 1 after an error.
     """
     pairs = _limited(asked.pairs, limit)
     query = query_string(pairs)
@@ -126,7 +128,7 @@ def candidates(
         question = ask_candidates(query)
     answer = asked.answer(query, question, sign="The server searches ...", pairs=pairs)
     listed = CandidateList(answer)
-    if asked.form in (OutputForm.TABLE, OutputForm.CSV):
+    if asked.form.is_table:
         trees = ProviderChoice(in_trees=listed.roots())
         known = {one.uuid: one.name for one in CloudReader(asked.server).providers(trees)}
         listed = CandidateList(answer, known)
@@ -134,14 +136,16 @@ def candidates(
     if found:
         is_cut = str(found) == dict(pairs).get("limit")
         more = [f"There may be more than {found}: --limit 0 shows all."] if is_cut else []
-        return Output(listed.table(), answer, notes=more)
+        table = listed.table()
+        # The first column has numbers, which name nothing.
+        return Output(table, answer, notes=more, names=table.chosen(["provider"]).names())
     unlimited = query_string(pair for pair in pairs if pair[0] != "limit")
     return Output(
         listed.table(),
         answer,
         plain_line("There are no candidates.", "bold red"),
         notes=[f"Next: roost explain --from-query {shlex.quote(unlimited)}"],
-        status=EXIT_NONE,
+        status=ExitStatus.NO,
     )
 
 

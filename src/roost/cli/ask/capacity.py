@@ -10,15 +10,12 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from roost.cli.ask.asking import TypedQuestion, question_command, usage_command
-from roost.cli.ask.options import (
-    EXIT_NONE,
-    request_in_text,
-    request_options,
-)
-from roost.cli.ask.words import query_string
+from roost.cli.ask.options import request_in_text, request_options
 from roost.cli.shared.bars import Ink, ink_for, share_bar
+from roost.cli.shared.exit_status import yes_or_no
 from roost.cli.shared.output import Output, Table, TableColumn, columns_of
 from roost.cli.shared.terminal import plain_line
+from roost.client.ledger.query import query_string
 from roost.client.questions import Json, ask_capacity, ask_fragmentation, ask_resilience
 
 _BAR_WIDTHS = (10, 20)
@@ -36,6 +33,9 @@ def capacity(*, asked: TypedQuestion, by_root: bool) -> Output:
       roost capacity VCPU=4 MEMORY_MB=8192
       roost capacity VCPU=4 MEMORY_MB=8192 --by-root --output csv
       roost capacity --group a VGPU=1 --group b VGPU=1 --isolate --watch=5
+
+    \b
+    Exit status: 0 if at least one surely fits, 3 if not, 1 after an error.
     """
     query = query_string(asked.pairs)
     answer = asked.answer(
@@ -44,7 +44,8 @@ def capacity(*, asked: TypedQuestion, by_root: bool) -> Output:
         sign="The server counts ...",
     )
     table = root_table(answer) if by_root else total_table(answer)
-    return Output(table, answer, CapacityPicture(answer, by_root))
+    status = yes_or_no(answer["fits"])
+    return Output(table, answer, CapacityPicture(answer, by_root), status=status)
 
 
 def fits_in_words(answer: Json) -> str:
@@ -222,7 +223,7 @@ def resilience(*, asked: TypedQuestion, lose: int) -> Output:
       roost resilience --output json
 
     \b
-    Exit status: 0 if every root may be lost, 2 if not, 1 after an error.
+    Exit status: 0 if every root may be lost, 3 if not, 1 after an error.
     """
     answer = asked.answer(
         "",
@@ -230,7 +231,7 @@ def resilience(*, asked: TypedQuestion, lose: int) -> Output:
         sign="The server loses each root in turn ...",
         elsewhere=usage_command,
     )
-    status = EXIT_NONE if answer["roots"] else 0
+    status = yes_or_no(not answer["roots"])
     return Output(lost_table(answer), answer, LossPicture(answer), status=status)
 
 

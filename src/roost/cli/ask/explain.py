@@ -19,12 +19,14 @@ from roost.cli.ask.asking import (
     question_command,
     room_command,
 )
-from roost.cli.ask.options import EXIT_NONE, request_options
-from roost.cli.ask.words import QueryPairs, group_name, query_string
+from roost.cli.ask.options import request_options
+from roost.cli.ask.words import group_name
 from roost.cli.shared.bars import Ink, ink_for, share_bar
 from roost.cli.shared.completers import PROVIDER
+from roost.cli.shared.exit_status import yes_or_no
 from roost.cli.shared.output import Output, Table, columns_of
 from roost.cli.shared.terminal import plain_line, unbroken
+from roost.client.ledger.query import QueryPairs, query_string
 from roost.client.questions import Json, ask_why
 
 _NARROW = 100
@@ -57,7 +59,7 @@ def explain(*, asked: TypedQuestion, misses: int | None) -> Output:
       roost explain VCPU=4 --watch=5
 
     \b
-    Exit status: 0 if there are candidates, 2 if there are none, 1 after an error.
+    Exit status: 0 if there are candidates, 3 if there are none, 1 after an error.
     """
     return _explained(asked, None, misses)
 
@@ -76,7 +78,7 @@ def why(*, asked: TypedQuestion, host: str) -> Output:
       roost why compute-1 --from-query 'resources=VCPU%3A4'
 
     \b
-    Exit status: 0 if there are candidates, 2 if there are none, 1 after an error.
+    Exit status: 0 if there are candidates, 3 if there are none, 1 after an error.
     """
     return _explained(asked, host, None)
 
@@ -91,8 +93,7 @@ def _explained(asked: TypedQuestion, host: str | None, misses: int | None) -> Ou
         elsewhere=partial(_elsewhere, host),
     )
     picture = ExplanationPicture(answer, asked.pairs, partial(_hinted_command, host), host)
-    status = 0 if answer["feasible"] else EXIT_NONE
-    return Output(stage_table(answer), answer, picture, status=status)
+    return Output(stage_table(answer), answer, picture, status=yes_or_no(answer["feasible"]))
 
 
 def _elsewhere(host: str | None, pairs: QueryPairs) -> str:

@@ -19,11 +19,12 @@ from roost.cli.ask.words import (
     UnreadableRequest,
     ordered_words,
     pairs_of,
+    read_amounts,
     read_request,
     read_words,
 )
 from roost.cli.shared.completers import PROVIDER, complete_classes, complete_traits
-from roost.cli.shared.parameters import CommandDecorator, adding, usage_status
+from roost.cli.shared.parameters import CommandDecorator, adding
 from roost.model.text import with_next
 
 WORDS_KEY = "roost.request_words"
@@ -70,13 +71,6 @@ def complete_group_names(
         for group in groups
         if group.startswith(name) and group not in begin.split(",")
     ]
-
-
-EXIT_UNKNOWN = 1
-"""The exit status after an error: the command does not know the answer."""
-
-EXIT_NONE = 2
-"""The exit status of an answer that the operator did not hope for: no candidate, no room."""
 
 
 def unexposed_option(
@@ -170,7 +164,7 @@ _LIMIT_OPTION = click.option(
 )
 
 
-class RequestCommand(usage_status(EXIT_UNKNOWN)):  # type: ignore[misc]  # a class that is made
+class RequestCommand(click.Command):
     """A command whose words and options mean something by their order."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -182,7 +176,7 @@ class RequestCommand(usage_status(EXIT_UNKNOWN)):  # type: ignore[misc]  # a cla
             for name in option.opts
         }
         words = tuple(ordered_words(args, options))
-        rest: list[str] = super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, args)
         ctx.meta[WORDS_KEY] = words
         return rest
 
@@ -211,6 +205,36 @@ candidate_options = adding(_WORDS, *_REQUEST_OPTIONS, _LIMIT_OPTION, *_QUERY_OPT
 """The same for a command that shows candidates: with `--limit`."""
 
 
+claim_options = adding(_WORDS, *_REQUEST_OPTIONS, _QUERY_OPTIONS[0])
+"""The same for a command that claims: without `--query`, because it always asks."""
+
+
+def placed_request(
+    option: str, words: Sequence[str], from_query: str | None
+) -> tuple[TypedRequest | None, dict[str, dict[str, int]]]:
+    """The request of the running command, and the amounts behind each provider of an option.
+
+    The words before the first such option describe the request; it is `None` without any.
+    """
+    typed = words_of_request(len(words), option)
+    begin = next((at for at, word in enumerate(typed) if word.option == option), len(typed))
+    with explaining_usage():
+        described = bool(begin) or from_query is not None
+        request = _request(typed[:begin], from_query) if described else None
+        places: dict[str, list[str]] = {}
+        for word in typed[begin:]:
+            if word.option == option and word.value not in places:
+                places[word.value] = []
+            elif word.option:
+                raise UnreadableRequest(
+                    f"{' '.join(word)} stands behind {option}, which takes resources only. "
+                    f"Name each provider once, and leave {word.option} out"
+                )
+            else:
+                places[list(places)[-1]].append(word.value)
+        return request, {place: read_amounts(amounts) for place, amounts in places.items()}
+
+
 def typed_request(words: Sequence[str], from_query: str | None, *, is_needed: bool) -> TypedRequest:
     """The request of the running command; an empty one if no word describes it."""
     typed = words_of_request(len(words))
@@ -220,12 +244,14 @@ def typed_request(words: Sequence[str], from_query: str | None, *, is_needed: bo
         return _request(typed, from_query)
 
 
-def words_of_request(bare_count: int) -> list[RequestWord]:
+def words_of_request(bare_count: int, *further: str) -> list[RequestWord]:
     """The words of the running command that describe its request, in their order.
 
     The last `bare_count` bare words belong to it. Those before are arguments of the command itself.
+    The words of further options belong to it, too.
     """
-    words = [word for word in typed_words() if not word.option or word.option in REQUEST_OPTIONS]
+    options = {"", *REQUEST_OPTIONS, *further}
+    words = [word for word in typed_words() if word.option in options]
     of_command = sum(1 for word in words if not word.option) - bare_count
     kept = []
     for word in words:

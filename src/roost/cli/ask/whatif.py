@@ -23,16 +23,16 @@ from roost.cli.ask.options import (
     unexposed_option,
 )
 from roost.cli.ask.words import (
-    QueryPairs,
     RequestWord,
     UnreadableRequest,
-    query_string,
     read_request,
 )
 from roost.cli.shared.completers import PROVIDER
+from roost.cli.shared.exit_status import yes_or_no
 from roost.cli.shared.output import Output, Table, columns_of
 from roost.cli.shared.parameters import adding
 from roost.cli.shared.terminal import plain_line
+from roost.client.ledger.query import QueryPairs, query_string
 from roost.client.questions import Json, ask_whatif
 from roost.model.identifiers import is_uuid
 
@@ -98,6 +98,11 @@ _IN_WORDS: Mapping[str, Callable[[Json], str]] = {
     "capacity": fits_in_words,
     "explain": _feasible_in_words,
     "candidates": _candidates_in_words,
+}
+_FITS: Mapping[str, Callable[[Json], Any]] = {
+    "capacity": lambda side: side["fits"],
+    "explain": lambda side: side["feasible"],
+    "candidates": lambda side: side["allocation_requests"],
 }
 
 
@@ -167,6 +172,9 @@ def whatif(*, asked: TypedQuestion, question: str) -> Output:
       roost whatif --set compute-1:VCPU=64 --add-trait compute-1:CUSTOM_GOLD \\
           explain VCPU=32 --require CUSTOM_GOLD
       roost whatif --claim '5*VCPU=8 MEMORY_MB=16384' capacity VCPU=4
+
+    \b
+    Exit status: 0 if something fits after the changes, 3 if not, 1 after an error.
     """
     query = query_string(asked.pairs)
     changes, named = _changes(asked)
@@ -178,7 +186,8 @@ def whatif(*, asked: TypedQuestion, question: str) -> Output:
         providers=named_providers(changes),
     )
     picture = Comparison(answer, question, asked.pairs, _hinted_command)
-    return Output(comparison_table(answer, question), answer, picture)
+    status = yes_or_no(all(_FITS[question](sides["after"]) for sides in answer["answers"]))
+    return Output(comparison_table(answer, question), answer, picture, status=status)
 
 
 def _hinted_command(query: str) -> str:
@@ -191,7 +200,7 @@ def _hinted_command(query: str) -> str:
     return f"roost whatif {changes} candidates --from-query {shlex.quote(query)}"
 
 
-def _changes(asked: TypedQuestion) -> tuple[Sequence[ImaginedChange], QueryPairs]:
+def _changes(asked: TypedQuestion) -> tuple[Sequence[TypedChange], QueryPairs]:
     """The changes of the command line, and the pairs of all their claims."""
     named: list[tuple[str, str]] = []
 
@@ -209,7 +218,7 @@ def _changes(asked: TypedQuestion) -> tuple[Sequence[ImaginedChange], QueryPairs
     return changes, tuple(named)
 
 
-ImaginedChange: TypeAlias = dict[str, Any]
+TypedChange: TypeAlias = dict[str, Any]
 
 CHANGES_MAX = 100
 """The number of changes that a server takes at once."""
@@ -223,15 +232,13 @@ _TRAIT = re.compile(r"(?P<host>.+):(?P<name>[A-Za-z0-9_]+)\Z")
 _FIELDS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
 
 
-def read_changes(
-    words: Iterable[RequestWord], query_of: Callable[[str], str]
-) -> list[ImaginedChange]:
+def read_changes(words: Iterable[RequestWord], query_of: Callable[[str], str]) -> list[TypedChange]:
     """The changes among these words, in their order; `query_of` makes a query of a claim's text.
 
     >>> read_changes([RequestWord("--drain", "compute-1"), RequestWord("", "VCPU=4")], str)
     [{'drain': 'compute-1'}]
     """
-    changes: list[ImaginedChange] = []
+    changes: list[TypedChange] = []
     for option, value in words:
         if option == "--claim":
             times, text = _several(value)
@@ -246,7 +253,7 @@ def read_changes(
     return changes
 
 
-def named_providers(changes: Iterable[ImaginedChange]) -> Iterator[str]:
+def named_providers(changes: Iterable[TypedChange]) -> Iterator[str]:
     """The providers that these changes name.
 
     >>> list(named_providers([{"drain": "a"}, {"add": {"like": "b"}}, {"release": "c"}]))
@@ -270,12 +277,12 @@ def _several(value: str) -> tuple[int, str]:
     return (int(found[1]), found[2]) if found else (1, value)
 
 
-def _addition(value: str) -> ImaginedChange:
+def _addition(value: str) -> TypedChange:
     count, like = _several(value)
     return {"add": {"like": like, "count": count}}
 
 
-def _inventory(value: str) -> ImaginedChange:
+def _inventory(value: str) -> TypedChange:
     """A field of an inventory, which is the total if none is named.
 
     >>> _inventory("compute-1:VCPU.reserved=2")
@@ -301,7 +308,7 @@ def _inventory(value: str) -> ImaginedChange:
     }
 
 
-def _trait(value: str, option: str, key: str) -> ImaginedChange:
+def _trait(value: str, option: str, key: str) -> TypedChange:
     found = _TRAIT.match(value)
     if found is None:
         raise UnreadableRequest(
@@ -310,7 +317,7 @@ def _trait(value: str, option: str, key: str) -> ImaginedChange:
     return {"traits": {"provider": found["host"], key: [found["name"].upper()]}}
 
 
-def _release(value: str) -> ImaginedChange:
+def _release(value: str) -> TypedChange:
     if not is_uuid(value):
         raise UnreadableRequest(
             f"--release {value}: consumers have uuids only. `roost consumer list` prints them."
@@ -318,7 +325,7 @@ def _release(value: str) -> ImaginedChange:
     return {"release": value}
 
 
-_CHANGES: Mapping[str, Callable[[str], ImaginedChange]] = {
+_CHANGES: Mapping[str, Callable[[str], TypedChange]] = {
     "--drain": lambda value: {"drain": value},
     "--remove": lambda value: {"remove": value},
     "--add-host": _addition,

@@ -10,67 +10,21 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple, TypeAlias
-from urllib.parse import parse_qsl, unquote, urlencode
+from typing import NamedTuple
+from urllib.parse import parse_qsl, unquote
 
-from roost.model.errors import OperatorError
+from roost.cli.shared.exit_status import WrongUsage
+from roost.client.ledger.query import QueryPairs, group_suffix
 from roost.model.identifiers import is_uuid
 from roost.model.text import nearest, own_lines
 
-QueryPairs: TypeAlias = tuple[tuple[str, str], ...]
-
-# Servers take these characters in a query string as they are, and people can read them.
-_READABLE = ":,!"
 # A log line may have a method before the path, a version and a status behind it, and quotes.
 _IN_A_LINE = re.compile(r"\?([^\s\"'<>]+)")
 _EDGES = " \t\r\n\"'`<>"
 
 
-class UnreadableRequest(OperatorError):
+class UnreadableRequest(WrongUsage):
     """A request that the command cannot turn into a query; the text says why, and what to type."""
-
-
-def query_string(pairs: Iterable[tuple[str, str]]) -> str:
-    """The query string of these pairs, without the characters that confuse readers.
-
-    >>> query_string([("resources", "VCPU:4,MEMORY_MB:8192"), ("required", "!CUSTOM_A")])
-    'resources=VCPU:4,MEMORY_MB:8192&required=!CUSTOM_A'
-    """
-    return urlencode(list(pairs), safe=_READABLE)
-
-
-def plain_pairs(pairs: QueryPairs) -> QueryPairs:
-    """The pairs of a query without what only `GET /roost/candidates` answers.
-
-    >>> plain_pairs((("resources_a", "VCPU:1"), ("in_subtree_a", "x"), ("isolate", "_a")))
-    (('resources_a', 'VCPU:1'), ('group_policy', 'isolate'))
-    """
-    kept = [
-        (key, value)
-        for key, value in pairs
-        if key != "isolate"
-        and not key.startswith(("in_subtree", "or_resources"))
-        and not (key == "root_required" and value.startswith("in:"))
-    ]
-    isolated = [set(value.split(",")) for key, value in pairs if key == "isolate"]
-    if isolated:
-        kept = _with_policy(kept, isolated)
-    roots = [pair for pair in kept if pair[0] == "root_required"]
-    return tuple(pair for pair in kept if pair not in roots[1:])
-
-
-def _with_policy(
-    pairs: Iterable[tuple[str, str]], isolated: Iterable[set[str]]
-) -> list[tuple[str, str]]:
-    """The pairs with the group policy that comes nearest to these sets of isolated groups."""
-    kept = list(pairs)
-    resources = (key.removeprefix("resources") for key, _ in kept if key.startswith("resources"))
-    suffixes = {suffix for suffix in resources if suffix}
-    policy = "isolate" if any(suffixes <= groups for groups in isolated) else "none"
-    if policy == "isolate" or "group_policy" not in dict(kept):
-        kept = [pair for pair in kept if pair[0] != "group_policy"]
-        kept.append(("group_policy", policy))
-    return kept
 
 
 def pairs_of(text: str) -> QueryPairs:
@@ -240,6 +194,20 @@ def _amount(word: str) -> tuple[str, int]:
     return name, amount
 
 
+def read_amounts(words: Iterable[str]) -> dict[str, int]:
+    """The amounts of several words by resource class.
+
+    >>> read_amounts(["VCPU=4,MEMORY_MB=512", "DISK_GB=10"])
+    {'VCPU': 4, 'MEMORY_MB': 512, 'DISK_GB': 10}
+    """
+    amounts: dict[str, int] = {}
+    for name, amount in (_amount(part) for word in words for part in word.split(",")):
+        if name in amounts:
+            raise UnreadableRequest(f"{name} is there twice. Leave one out, or add them up")
+        amounts[name] = amount
+    return amounts
+
+
 def _names(value: str, form: str) -> list[str]:
     names = [name.strip().upper() for name in value.split(",")]
     for name in names:
@@ -393,16 +361,12 @@ def _unknown_group(suffix: str, meant: str | None) -> str:
 
 
 def _suffix(name: str) -> str:
-    """The suffix of a group: numbers as Nova writes them, names behind an underscore.
-
-    >>> _suffix("net"), _suffix("_net"), _suffix("1")
-    ('_net', '_net', '1')
-    """
+    """The suffix of a group that an operator names."""
     if not _GROUP_NAME.match(name):
         raise UnreadableRequest(
             f"{name!r} is no name of a group. Use letters, digits, `_` and `-`: --group net"
         )
-    return name if name.isdigit() or name.startswith("_") else f"_{name}"
+    return group_suffix(name)
 
 
 def group_name(suffix: str, alternative: int = 0) -> str:

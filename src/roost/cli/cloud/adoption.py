@@ -11,6 +11,7 @@ import click
 from roost.cli.shared.command import behind_own, command
 from roost.cli.shared.completers import PROVIDER
 from roost.cli.shared.connection import server_options
+from roost.cli.shared.exit_status import WrongUsage
 from roost.cli.shared.output import (
     OutputForm,
     dry_run_option,
@@ -19,8 +20,7 @@ from roost.cli.shared.output import (
     telling_failure,
 )
 from roost.cli.shared.parameters import WORD
-from roost.client.errors import ChangeFailed, NotConfigured, NotOffered, QuestionRefused
-from roost.client.lookup import find_provider, provider_argument
+from roost.client.errors import ChangeFailed, NotOffered, QuestionRefused
 from roost.client.placement import ProviderBody
 from roost.client.provider_edit import IdentityChange
 from roost.client.questions import (
@@ -31,6 +31,7 @@ from roost.client.questions import (
     merge,
     rename,
 )
+from roost.client.reading.lookup import find_provider, provider_argument
 from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.text import done_or_planned, with_next
 
@@ -62,7 +63,7 @@ def adopt_provider(
       roost provider adopt compute-1 --uuid 5e2b1c1e-8a2c-4a39-9d6d-0a7c3a6a9f11
     """
     if not is_uuid(uuid):
-        raise NotConfigured(with_next(f"--uuid {uuid} is no uuid.", "roost provider adopt --help"))
+        raise WrongUsage(with_next(f"--uuid {uuid} is no uuid.", "roost provider adopt --help"))
     wanted, body = canonical_uuid(uuid), find_provider(server, provider)
     change = adopt(body["uuid"], wanted)
     following = f"roost provider merge {provider_argument(body)} --into {wanted} --dry-run"

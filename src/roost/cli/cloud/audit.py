@@ -14,6 +14,7 @@ from typing import Any, TextIO
 import click
 
 from roost.cli.shared.command import server_command
+from roost.cli.shared.exit_status import ExitStatus, yes_or_no
 from roost.cli.shared.output import Output, Table, columns_of, dry_run_option, telling_failure
 from roost.cli.shared.parameters import WORD, NumberRange
 from roost.cli.shared.terminal import echo_line
@@ -22,9 +23,6 @@ from roost.client.errors import ChangeFailed, NotConfigured, NotOffered, Questio
 from roost.client.questions import Json, Questions, ServerChange
 from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.text import counted, done_or_planned, with_next
-
-EXIT_FINDINGS = 3
-"""The exit status of an audit that finds something; 1 and 2 are errors of the command."""
 
 _COLUMNS = columns_of("KIND, WHAT, TEXT, MEND?")
 _COLUMNS_OF_DELETION = columns_of("KIND, WHAT, DELETED, TEXT, MEND?")
@@ -204,8 +202,9 @@ def _output(answer: Json, *, delete: bool, dry_run: bool) -> Output:
         notes.append(
             f"{counted(total - len(findings), 'finding')} more: they are deleted, or have changed."
         )
-    status = 1 if value["problem"] else EXIT_FINDINGS if total else 0
-    return Output(table, value, notes=notes, status=status)
+    status = ExitStatus.FAILED if value["problem"] else yes_or_no(not total)
+    names = table.chosen(["what"]).names()
+    return Output(table, value, notes=notes, status=status, names=names)
 
 
 def _request(mend: Json | None) -> str | None:

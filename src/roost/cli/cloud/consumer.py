@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from http import HTTPStatus
-from itertools import islice
 from typing import Any
 
 import click
@@ -15,22 +15,18 @@ from rich.text import Text
 from roost.cli.shared.bars import ink_for, progress_bar, usage_bar
 from roost.cli.shared.command import server_command
 from roost.cli.shared.completers import PROVIDER
+from roost.cli.shared.exit_status import WrongUsage
+from roost.cli.shared.group import CommandGroup
 from roost.cli.shared.output import Facts, Output, Table, columns_of
 from roost.cli.shared.parameters import WORD
 from roost.cli.shared.terminal import echo_line, output_console
-from roost.client.cloud_reader import (
-    CloudProvider,
-    CloudReader,
-    Facet,
-    Holder,
-    ProviderChoice,
-    consumers_of,
-)
-from roost.client.errors import NotConfigured, NotOffered, PlacementError, QuestionRefused
-from roost.client.lookup import find_provider, find_uuid
+from roost.client.errors import NotOffered, PlacementError, QuestionRefused
 from roost.client.placement import ProviderBody
 from roost.client.placement.placement import Administration
-from roost.client.questions import Json, Questions, ask_consumers, ask_totals
+from roost.client.questions import Questions, ask_totals
+from roost.client.reading.cloud_reader import CloudReader, Facet, ProviderChoice, TellProgress
+from roost.client.reading.consumers import ConsumerChoice, ConsumerReader, Holder
+from roost.client.reading.lookup import find_provider
 from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.text import counted, with_next
 
@@ -38,7 +34,7 @@ _SHOWN = 1000
 _LISTED = columns_of("CONSUMER, RESOURCES, PROVIDERS?, TYPE?, PROJECT?, USER?")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def consumer() -> None:
     """List consumers, and show what one of them holds.
 
@@ -104,110 +100,38 @@ def list_consumers(
       roost consumer list --type INSTANCE --limit 0 --json
       roost consumer list --older-than 30d --order size
     """
-    reader = CloudReader(server)
-    names = {provider.uuid: provider.name for provider in reader.providers()}
-    tops = [find_provider(server, name) for name in providers]
-    # One more than the limit tells whether there are more.
-    number = limit + 1 if limit else None
-    conditions = {"type": kind, "project": project, "user": user}
-    own = {"older_than": older_than, "order": order}
-    uuids = _listed_by_server(server, tops, number, conditions, own)
-    if uuids is not None:
-        found = list(_asked(reader, uuids))
-        how = "the largest first" if order == "size" else "the oldest first"
-    else:
-        asked = _with_allocations(reader, ProviderChoice(below=tops if providers else None))
-        found = _first(number, _holders(reader, asked), project, user, kind)
-        how = f"gathered from the allocations of {counted(len(asked), 'provider')}"
-    shown = found[: limit or None]
-    notes = [f"{counted(len(shown), 'consumer')}, {how}."]
-    if len(found) > len(shown):
-        notes.append("There are more such consumers: --limit 0 lists all.")
-    values = [holder_json(holder, names) for holder in shown]
-    return Output(Table(_LISTED, [_row(holder, names) for holder in shown]), values, notes=notes)
-
-
-def _listed_by_server(
-    server: Questions,
-    tops: Sequence[ProviderBody],
-    number: int | None,
-    conditions: Mapping[str, str | None],
-    own: Mapping[str, str | None],
-) -> list[str] | None:
-    """The consumers that Roost lists, in its order; `None` if the caller gets no list.
-
-    The conditions in `own` are those that only this list has.
-    """
-    found: dict[str, Json] = {}
-    try:
-        for provider in [top["uuid"] for top in tops] or [None]:
-            question = ask_consumers(number, **conditions, **own, provider=provider)
-            for row in server.answer(question, number)["consumers"]:
-                if row["providers"]:
-                    found[row["consumer"]] = row
-    except NotOffered as error:
-        if any(own.values()):
-            raise error.advising("roost consumer list") from None
-        return None
-    except QuestionRefused as error:
-        # A policy may let the caller read allocations only.
-        if error.status != 403 or any(own.values()):
-            raise
-        return None
-    rows = list(found.values())
-    if len(tops) > 1:
-        by_size = own["order"] == "size"
-        rows.sort(key=lambda row: -row["size"] if by_size else row["created_at"] or "")
-    return [row["consumer"] for row in rows[:number]]
-
-
-def _with_allocations(reader: CloudReader, chosen: ProviderChoice) -> list[CloudProvider]:
-    """The chosen providers with their allocations."""
-    with progress_bar("asking providers", transient=True) as advance:
-        return list(reader.providers(chosen, (Facet.ALLOCATIONS,), advance))
-
-
-def _holders(reader: CloudReader, providers: Sequence[CloudProvider]) -> Iterator[Holder]:
-    """The consumers that hold something of these providers."""
-    return _asked(reader, consumers_of(providers))
-
-
-def _asked(reader: CloudReader, uuids: Collection[str]) -> Iterator[Holder]:
-    """These consumers, with what they hold."""
-    with progress_bar("asking consumers", transient=True) as advance:
-        yield from reader.consumers(uuids, advance)
-
-
-def _first(
-    number: int | None,
-    holders: Iterator[Holder],
-    project: str | None,
-    user: str | None,
-    kind: str | None,
-) -> list[Holder]:
-    """So many of the consumers that the filters choose, or all; the rest is not asked for."""
-    chosen = (
-        holder
-        for holder in holders
-        if project in (None, holder.project)
-        and user in (None, holder.user)
-        and kind in (None, holder.type)
+    chosen = ConsumerChoice(
+        [find_provider(server, name) for name in providers], project, user, kind, older_than, order
     )
-    return list(islice(chosen, number))
+    # One more than the limit tells whether there are more.
+    found = ConsumerReader(server).find(chosen, limit + 1 if limit else None, _progress)
+    how = "the largest first" if order == "size" else "the oldest first"
+    if found.asked is not None:
+        how = f"gathered from the allocations of {counted(found.asked, 'provider')}"
+    shown = found.consumers[: limit or None]
+    notes = [f"{counted(len(shown), 'consumer')}, {how}."]
+    if len(found.consumers) > len(shown):
+        notes.append("There are more such consumers: --limit 0 lists all.")
+    table = Table(_LISTED, [_row(holder) for holder in shown])
+    return Output(table, [holder_json(holder, holder.names) for holder in shown], notes=notes)
 
 
-def _row(holder: Holder, names: dict[str, str]) -> list[object]:
+def _progress(title: str) -> AbstractContextManager[TellProgress]:
+    return progress_bar(title, transient=True)
+
+
+def _row(holder: Holder) -> list[object]:
     return [
         holder.uuid,
-        [f"{name}={amount}" for name, amount in holder.amounts.items()],
-        sorted(names.get(uuid, uuid) for uuid in holder.holds),
+        holder.amounts,
+        sorted(holder.names.get(uuid, uuid) for uuid in holder.holds),
         holder.type,
         holder.project,
         holder.user,
     ]
 
 
-def holder_json(holder: Holder, names: dict[str, str]) -> dict[str, object]:
+def holder_json(holder: Holder, names: Mapping[str, str]) -> dict[str, object]:
     """A consumer as a JSON value, with the names of its providers."""
     return {
         "consumer": holder.uuid,
@@ -225,6 +149,18 @@ def holder_json(holder: Holder, names: dict[str, str]) -> dict[str, object]:
     }
 
 
+def consumer_uuid(text: str) -> str:
+    """The uuid of a consumer that an operator names; there is no other name for it."""
+    if not is_uuid(text):
+        raise WrongUsage(
+            with_next(
+                f"{text} is no uuid, and Placement knows consumers by uuid only.",
+                "openstack server show NAME -c id",
+            )
+        )
+    return canonical_uuid(text)
+
+
 _COLUMNS = columns_of("PROVIDER, UUID?, RESOURCE CLASS, >AMOUNT")
 
 
@@ -238,15 +174,8 @@ def show(*, server: Administration, uuid: str) -> Output:
       roost consumer show 2e1b1e4a-5f0c-4c8e-9a53-0a4c5f6f4c11
       roost consumer show 2e1b1e4a-5f0c-4c8e-9a53-0a4c5f6f4c11 --output yaml
     """
-    if not is_uuid(uuid):
-        raise NotConfigured(
-            with_next(
-                f"{uuid} is no uuid, and Placement knows consumers by uuid only.",
-                "openstack server show NAME -c id",
-            )
-        )
-    uuid = canonical_uuid(uuid)
-    holder = CloudReader(server).consumer(uuid)
+    uuid = consumer_uuid(uuid)
+    holder = ConsumerReader(server).one(uuid)
     if holder is None:
         raise PlacementError(
             with_next(
@@ -269,7 +198,7 @@ def show(*, server: Administration, uuid: str) -> Output:
             for name, amount in sorted(amounts.items())
         ],
     )
-    return Output(table, holder_json(holder, names), _drawing(holder, table))
+    return Output(table, holder_json(holder, names), _drawing(holder, table), names=[holder.uuid])
 
 
 def _drawing(holder: Holder, table: Table) -> RenderableType:
@@ -330,8 +259,10 @@ def usage(
         return _of_project(server, project, user)
     if not by_project and not in_tree:
         return _of_cloud(server)
-    chosen = ProviderChoice(in_trees=[find_uuid(server, in_tree)] if in_tree else None)
-    return (_by_project if by_project else _totals)(CloudReader(server), chosen)
+    top = find_provider(server, in_tree) if in_tree else None
+    if by_project:
+        return _by_project(server, top)
+    return _totals(server, ProviderChoice(in_trees=[top["uuid"]] if top else None))
 
 
 def _of_cloud(server: Questions) -> Output:
@@ -342,37 +273,46 @@ def _of_cloud(server: Questions) -> Output:
         # A policy may allow a caller every provider, but not this answer.
         if isinstance(error, QuestionRefused) and error.status != HTTPStatus.FORBIDDEN:
             raise
-    return _totals(CloudReader(server), ProviderChoice())
+    return _totals(server, ProviderChoice())
 
 
-def _totals(reader: CloudReader, chosen: ProviderChoice) -> Output:
-    totals: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    facets = (Facet.INVENTORIES, Facet.ALLOCATIONS)
+def _totals(server: Questions, chosen: ProviderChoice) -> Output:
     with progress_bar("asking providers", transient=True) as advance:
-        for provider in reader.providers(chosen, facets, advance):
-            for name in provider.inventories.keys() | provider.used.keys():
-                used = provider.used.get(name, 0)
-                totals[name]["used"] += used
-                if name in provider.inventories:
-                    inventory = provider.inventory(name)
-                    capacity = int(inventory.capacity)
-                    totals[name].update(
-                        capacity=capacity,
-                        free=max(0, capacity - used),
-                        reserved=inventory.reserved,
-                        providers=1,
-                    )
-    return _shown(totals)
+        return _shown(totals_of(CloudReader(server), chosen, advance))
+
+
+def totals_of(
+    reader: CloudReader, chosen: ProviderChoice, advance: TellProgress
+) -> Mapping[str, Mapping[str, int]]:
+    """What the chosen providers have of each resource class, and what of it is used."""
+    totals: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for provider in reader.providers(chosen, (Facet.INVENTORIES, Facet.ALLOCATIONS), advance):
+        for name in provider.inventories.keys() | provider.used.keys():
+            used = provider.used.get(name, 0)
+            totals[name]["used"] += used
+            if name in provider.inventories:
+                inventory = provider.inventory(name)
+                capacity = int(inventory.capacity)
+                totals[name].update(
+                    capacity=capacity,
+                    free=max(0, capacity - used),
+                    reserved=inventory.reserved,
+                    providers=1,
+                )
+    return totals
+
+
+def totals_table(totals: Mapping[str, Mapping[str, int]]) -> Table:
+    """A row for each resource class, for programs."""
+    rows = [[name, *(total[key] for key in _SUMS)] for name, total in sorted(totals.items())]
+    return Table(_TOTALS, rows)
 
 
 def _shown(totals: Mapping[str, Mapping[str, int]]) -> Output:
-    rows: list[list[Any]] = [
-        [name, *(total[key] for key in _SUMS)] for name, total in sorted(totals.items())
-    ]
+    table = totals_table(totals)
     ink = ink_for(output_console())
-    drawn = [[row[0], usage_bar(row[1], row[2], ink, _BAR_WIDTH), *row[1:]] for row in rows]
-    totals_table = Table(_TOTALS, rows)
-    return Output(totals_table, totals_table.as_json(), Table(_DRAWN, drawn))
+    drawn = [[row[0], usage_bar(row[1], row[2], ink, _BAR_WIDTH), *row[1:]] for row in table.rows]
+    return Output(table, table.as_json(), Table(_DRAWN, drawn))
 
 
 def _of_project(server: Administration, project: str, user: str | None) -> Output:
@@ -393,16 +333,17 @@ def _of_project(server: Administration, project: str, user: str | None) -> Outpu
     return Output(Table(_OF_PROJECT, rows), value)
 
 
-def _by_project(reader: CloudReader, chosen: ProviderChoice) -> Output:
-    providers = _with_allocations(reader, chosen)
-    here = {provider.uuid for provider in providers}
+def _by_project(server: Questions, top: ProviderBody | None) -> Output:
+    tree = server.tree(top["uuid"]) if top else []
+    here = {body["uuid"] for body in tree}
+    roots = [body for body in tree if body["parent_provider_uuid"] is None]
     consumers: Counter[str] = Counter()
     amounts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for holder in _holders(reader, providers):
+    for holder in ConsumerReader(server).find(ConsumerChoice(roots), None, _progress).consumers:
         project = holder.project or "-"
         consumers[project] += 1
         for provider, held in holder.holds.items():
-            if provider in here:
+            if top is None or provider in here:
                 amounts[project].update(held)
     rows = [
         [project, consumers[project], name, amount]

@@ -19,6 +19,7 @@ from roost.cli.shared.bars import progress_bar
 from roost.cli.shared.command import command
 from roost.cli.shared.completers import PROVIDER
 from roost.cli.shared.connection import ConnectionSettings, connection_options
+from roost.cli.shared.exit_status import yes_or_no
 from roost.cli.shared.output import (
     Output,
     OutputForm,
@@ -28,26 +29,33 @@ from roost.cli.shared.output import (
     print_output,
 )
 from roost.cli.shared.terminal import plain, unbroken
-from roost.client.cloud_reader import (
+from roost.client.errors import (
+    NoSuchProvider,
+    NotConfigured,
+    PlacementError,
+    TransportFailed,
+    UnreadableAnswer,
+)
+from roost.client.ownership.owner_names import is_owner_trait
+from roost.client.placement import ProviderBody
+from roost.client.placement.placement import Administration
+from roost.client.provider_tree import SHARING_TRAIT
+from roost.client.reading.cloud_reader import (
     NO_PROJECT,
     CloudProvider,
     CloudReader,
     Facet,
     ProviderChoice,
 )
-from roost.client.errors import NotConfigured, PlacementError, TransportFailed, UnreadableAnswer
-from roost.client.lookup import NoSuchProvider, find_provider, provider_argument
-from roost.client.ownership.owner_names import is_owner_trait
-from roost.client.placement import ProviderBody
-from roost.client.placement.placement import Administration
-from roost.client.provider_tree import SHARING_TRAIT
+from roost.client.reading.lookup import find_provider, provider_argument
+from roost.client.reporting.difference import field_text
 from roost.client.shapes import JsonShape, fits
 from roost.client.transport import PlacementRequest, PlacementResponse
 from roost.client.transport.retrying import RetryingTransport
 from roost.client.versions import NEWEST, newest_of_server
 from roost.model.identifiers import is_custom
 from roost.model.inventory import Inventory
-from roost.model.text import counted, plain_number, printable, whole_number
+from roost.model.text import counted, printable, with_separators
 
 _NAMES_MAX = 8
 """The names that one finding lists at most."""
@@ -117,7 +125,7 @@ def inventory_findings(provider: CloudProvider) -> Iterator[Diagnosis]:
                 meaning="so it offers nothing",
             )
         elif (total := inventory.total) < inventory.reserved:
-            meaning = f"and its total is {total}"
+            meaning = f"and its total is {with_separators(total)}"
             yield _wrong_field(
                 subject, inventory, "reserved", total, check="reserved-above-total", meaning=meaning
             )
@@ -128,7 +136,8 @@ def inventory_findings(provider: CloudProvider) -> Iterator[Diagnosis]:
         yield Diagnosis(
             Grade.FAULT,
             "allocation-without-inventory",
-            f"{subject.name}: consumers hold {amount} {name}, and it has no inventory of {name}.",
+            f"{subject.name}: consumers hold {with_separators(amount)} {name}, and it has "
+            f"no inventory of {name}.",
             subject.setting(f"{name}={amount}"),
             subject,
         )
@@ -142,8 +151,8 @@ def _over_capacity(subject: ProviderName, inventory: Inventory, used: int) -> Di
     return Diagnosis(
         Grade.FAULT,
         "over-capacity",
-        f"{subject.name}: consumers hold {used} {name}, and its capacity is "
-        f"{whole_number(inventory.capacity)}.",
+        f"{subject.name}: consumers hold {with_separators(used)} {name}, and its capacity is "
+        f"{with_separators(inventory.capacity)}.",
         subject.setting(f"{name}:reserved={most_reserved}")
         if less_reserved
         else f"roost consumer list --provider {subject.argument}",
@@ -161,7 +170,7 @@ def _wrong_field(
     meaning: str,
 ) -> Diagnosis:
     """A field has a wrong value. `right` mends it, and `meaning` says what the wrong one means."""
-    name, value = inventory.resource_class, plain_number(getattr(inventory, field))
+    name, value = inventory.resource_class, field_text(getattr(inventory, field))
     return Diagnosis(
         Grade.FAULT,
         check,
@@ -176,12 +185,15 @@ def _units(subject: ProviderName, inventory: Inventory) -> Iterator[Diagnosis]:
     name = inventory.resource_class
     smallest = _smallest_amount(inventory)
     if smallest is None or smallest > inventory.max_unit:
+        least, most, step = map(
+            with_separators, (inventory.min_unit, inventory.max_unit, inventory.step_size)
+        )
         units = {"min_unit": 1, "max_unit": max(1, inventory.total), "step_size": 1}
         yield Diagnosis(
             Grade.FAULT,
             "no-amount-allowed",
-            f"{subject.name}: no amount of {name} is allowed, with min_unit {inventory.min_unit}, "
-            f"max_unit {inventory.max_unit} and step_size {inventory.step_size}.",
+            f"{subject.name}: no amount of {name} is allowed, with min_unit {least}, max_unit "
+            f"{most} and step_size {step}.",
             subject.setting(*_assignments(name, units)),
             subject,
         )
@@ -189,8 +201,8 @@ def _units(subject: ProviderName, inventory: Inventory) -> Iterator[Diagnosis]:
         yield Diagnosis(
             Grade.WARNING,
             "smallest-amount-above-capacity",
-            f"{subject.name}: the smallest amount of {name} is {smallest}, and its capacity is "
-            f"{whole_number(inventory.capacity)}.",
+            f"{subject.name}: the smallest amount of {name} is {with_separators(smallest)}, "
+            f"and its capacity is {with_separators(inventory.capacity)}.",
             subject.setting(*_assignments(name, _room_for_one(inventory))),
             subject,
         )
@@ -504,7 +516,7 @@ def doctor(
       roost doctor --quick --url https://placement.example
 
     \b
-    Exit status: 0 if nothing is worse than a note, 1 otherwise.
+    Exit status: 0 if nothing is worse than a note, 3 otherwise, also if no server answers.
     """
     # A server that is not ready is a finding at once, and no reason to ask again.
     with connection.open(repeats=0) as transport:
@@ -520,7 +532,7 @@ def doctor(
         except PlacementError as error:
             examination = _Examination(facts, [*findings, refused(error)])
     print_output(_output(examination), output)
-    sys.exit(0 if examination.is_healthy else 1)
+    sys.exit(yes_or_no(examination.is_healthy))
 
 
 def _examine_cloud(

@@ -12,20 +12,21 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from roost.cli.cloud.adoption import adopt_provider, merge_provider, rename_provider
-from roost.cli.cloud.provider_changes import delete, set_provider
+from roost.cli.cloud.provider_changes import create_provider, delete, set_provider
 from roost.cli.shared.bars import ink_for, usage_bar
 from roost.cli.shared.command import server_command
 from roost.cli.shared.completers import PROVIDER, RESOURCE_CLASS, TRAIT
+from roost.cli.shared.exit_status import WrongUsage
+from roost.cli.shared.group import CommandGroup
 from roost.cli.shared.output import Facts, Output, Table, columns_of
 from roost.cli.shared.parameters import WORD, CommandDecorator, GivenWord, gathering
 from roost.cli.shared.terminal import echo_line, output_console, plain
 from roost.cli.tree.show import drawing_command
-from roost.client.cloud_reader import CloudProvider, CloudReader, Facet
-from roost.client.errors import NotConfigured
-from roost.client.lookup import demand_classes, demand_traits, find_provider, find_uuid
 from roost.client.placement import ProviderBody
 from roost.client.placement.placement import Administration
-from roost.model.text import matches, whole_number, with_next
+from roost.client.reading.cloud_reader import CloudProvider, CloudReader, Facet
+from roost.client.reading.lookup import demand_classes, demand_traits, find_provider, find_uuid
+from roost.model.text import matches, with_next, with_separators
 
 _LISTED = columns_of("NAME, UUID, >GENERATION?, PARENT?, ROOT?")
 _AMOUNT = re.compile(r"(?P<name>[A-Z0-9_]+)[=:](?P<amount>[0-9]+)")
@@ -160,7 +161,7 @@ def _words(values: Any) -> list[str]:
 def _amount(text: str) -> tuple[str, int]:
     found = _AMOUNT.fullmatch(text)
     if found is None:
-        raise NotConfigured(
+        raise WrongUsage(
             with_next(
                 f"--resources {text}: write CLASS=AMOUNT, such as VCPU=4.", "roost class list"
             )
@@ -242,7 +243,7 @@ def show(*, server: Administration, name: str) -> Output:
     found = CloudReader(server).provider(find_provider(server, name), list(Facet))
     shown = _Shown(found, server.tree(found.uuid))
     table = Table(_INVENTORIES, [_inventory(found, name) for name in sorted(found.inventories)])
-    return Output(table, _shown_json(shown), _drawing(shown, table))
+    return Output(table, _shown_json(shown), _drawing(shown, table), names=[shown.provider.name])
 
 
 def _inventory(provider: CloudProvider, name: str) -> list[Any]:
@@ -301,11 +302,11 @@ def _bars(provider: CloudProvider) -> list[Text]:
         used, capacity = provider.usages.get(name, 0), provider.inventory(name).capacity
         line = plain(f"{name:{width}}  ")
         line.append_text(usage_bar(used, capacity, ink))
-        bars.append(line.append(f"  {used} of {whole_number(capacity)}"))
+        bars.append(line.append(f"  {with_separators(used)} of {with_separators(capacity)}"))
     return bars
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def provider() -> None:
     """List, show, change and delete resource providers, by name or uuid.
 
@@ -318,7 +319,14 @@ def provider() -> None:
 
 
 for _command in (
-    *(list_providers, show, drawing_command("provider tree"), set_provider, delete),
+    *(
+        list_providers,
+        show,
+        drawing_command("provider tree"),
+        create_provider,
+        set_provider,
+        delete,
+    ),
     *(adopt_provider, rename_provider, merge_provider),
 ):
     provider.add_command(_command)

@@ -1,8 +1,9 @@
-"""The commands `roost provider set` and `roost provider delete`."""
+"""The commands `roost provider create`, `set` and `delete`."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
@@ -11,9 +12,11 @@ from typing import Any
 
 import click
 
+from roost.cli.cloud.aggregate import aggregate_uuid
 from roost.cli.shared.command import command
 from roost.cli.shared.completers import PROVIDER, RESOURCE_CLASS, TRAIT
 from roost.cli.shared.connection import server_options
+from roost.cli.shared.exit_status import WrongUsage
 from roost.cli.shared.output import (
     OutputForm,
     PlannedChange,
@@ -24,14 +27,8 @@ from roost.cli.shared.output import (
 )
 from roost.cli.shared.parameters import WORD, CommandDecorator
 from roost.cli.shared.terminal import echo_line
-from roost.client.errors import NotConfigured, ResourceProviderInUse
-from roost.client.lookup import (
-    demand_classes,
-    demand_traits,
-    find_provider,
-    provider_argument,
-    subtree_of,
-)
+from roost.client.errors import ProviderExists, ResourceProviderInUse
+from roost.client.ledger.roost import Roost
 from roost.client.placement import ProviderBody
 from roost.client.placement.placement import Administration
 from roost.client.provider_edit import (
@@ -44,8 +41,15 @@ from roost.client.provider_edit import (
     edit_warnings,
     read_edited,
 )
+from roost.client.reading.lookup import (
+    demand_classes,
+    demand_traits,
+    find_provider,
+    provider_argument,
+    subtree_of,
+)
 from roost.client.reporting.difference import ProviderChange
-from roost.model.identifiers import canonical_uuid, is_uuid
+from roost.model.identifiers import canonical_uuid, is_uuid, new_uuid
 from roost.model.inventory import DEFAULTS, INTEGER_MAX
 from roost.model.text import counted, printable, with_next
 
@@ -102,6 +106,91 @@ def _several(
     return click.option(option, type=kind, metavar=metavar, multiple=True, help=help_text)
 
 
+@command("create", "Create a provider.")
+@click.argument("name", type=WORD, metavar="NAME")
+@click.option("--parent", type=PROVIDER, help="Put the provider below this one.")
+@click.option("--uuid", type=WORD, metavar="UUID", help="Give the provider this uuid.")
+@_several(
+    "--inventory",
+    _Assignment(),
+    f"Set the total of an inventory, or a field: {', '.join(DEFAULTS)}.",
+    "CLASS[:FIELD]=VALUE",
+)
+@_several("--trait", TRAIT, "Give the provider a trait.")
+@_several("--aggregate", WORD, "Put the provider into an aggregate.", "UUID")
+@dry_run_option
+@output_options
+@server_options
+def create_provider(
+    *, server: Administration, name: str, output: OutputForm, dry_run: bool, **options: Any
+) -> None:
+    """Create a provider with its inventories, traits and aggregates.
+
+    The command first looks at all names: if the server does not know one, nothing is created.
+
+    \b
+    Examples:
+      roost provider create compute-9 --inventory VCPU=64 --inventory VCPU:allocation_ratio=4
+      roost provider create compute-9_gpu0 --parent compute-9 --inventory VGPU=8 --dry-run
+      roost provider create pool-2 --inventory DISK_GB=9000 --trait MISC_SHARES_VIA_AGGREGATE
+    """
+    uuid = new_uuid() if options["uuid"] is None else _uuid(options["uuid"])
+    inventories = _new_inventories(name, options["inventory"])
+    demand_classes(server, inventories.keys())
+    demand_traits(server, options["trait"])
+    parent = find_provider(server, options["parent"])["uuid"] if options["parent"] else None
+    aggregates = list(map(aggregate_uuid, options["aggregate"]))
+    _demand_free(server, name, uuid)
+    make = partial(
+        Roost(server.transport).create_provider,
+        name,
+        parent=parent,
+        uuid=uuid,
+        inventories=inventories,
+        traits=options["trait"],
+        aggregates=aggregates,
+    )
+    value = {"uuid": uuid, "name": name, "parent": parent}
+    make_changes("created", [PlannedChange(name, value, make)], output, dry_run=dry_run)
+
+
+def _new_inventories(
+    name: str, assignments: Sequence[FieldAssignment]
+) -> dict[str, dict[str, int | float]]:
+    found: dict[str, dict[str, int | float]] = {}
+    for one in assignments:
+        found.setdefault(one.resource_class, {})[one.field] = one.value
+    for resource_class, fields in found.items():
+        if "total" not in fields:
+            raise WrongUsage(
+                with_next(
+                    f"The inventory of {resource_class} has no total.",
+                    f"roost provider create {shlex.quote(name)} --inventory {resource_class}=TOTAL",
+                )
+            )
+    return found
+
+
+def _uuid(text: str) -> str:
+    if not is_uuid(text):
+        raise WrongUsage(with_next(f"{text} is no uuid. Without --uuid, one is made.", "uuidgen"))
+    return canonical_uuid(text)
+
+
+def _demand_free(server: Administration, name: str, uuid: str) -> None:
+    """Raise an error if a provider has this name or uuid; a dry run would not meet it."""
+    found = [body for body in server.providers_named(name) if body["name"] == name]
+    taken = found[0] if found else server.provider(uuid)
+    if taken is not None:
+        raise ProviderExists(
+            with_next(
+                f"A provider has this {'name' if found else 'uuid'} already: "
+                f"{printable(taken['name'])} ({taken['uuid']}).",
+                f"roost provider show {provider_argument(taken)}",
+            )
+        )
+
+
 @command("set", "Change a provider: inventories, traits, place.")
 @click.argument("provider", type=PROVIDER)
 @_several(
@@ -143,7 +232,7 @@ def set_provider(
       roost provider set numa0 --rename compute-1_numa0 --parent compute-1
     """
     if not any(options.values()):
-        raise NotConfigured(with_next("Nothing to change is named.", "roost provider set --help"))
+        raise WrongUsage(with_next("Nothing to change is named.", "roost provider set --help"))
     if options["parent"] and options["no_parent"]:
         raise click.UsageError("--parent and --no-parent contradict each other.")
     body = find_provider(server, provider)
@@ -186,23 +275,12 @@ def _edit(server: Administration, options: dict[str, Any]) -> ProviderEdit:
         removed_inventories=frozenset(options["remove_inventory"]),
         added_traits=frozenset(options["add_trait"]),
         removed_traits=frozenset(options["remove_trait"]),
-        added_aggregates=frozenset(map(_aggregate, options["add_aggregate"])),
-        removed_aggregates=frozenset(map(_aggregate, options["remove_aggregate"])),
+        added_aggregates=frozenset(map(aggregate_uuid, options["add_aggregate"])),
+        removed_aggregates=frozenset(map(aggregate_uuid, options["remove_aggregate"])),
         name=options["rename"],
         parent=find_provider(server, options["parent"]) if options["parent"] else None,
         becomes_root=options["no_parent"],
     )
-
-
-def _aggregate(text: str) -> str:
-    if not is_uuid(text):
-        raise NotConfigured(
-            with_next(
-                f"{text} is no uuid, and Placement knows aggregates by uuid only.",
-                "openstack aggregate show NAME -c uuid",
-            )
-        )
-    return canonical_uuid(text)
 
 
 def _as_json(change: EditChange) -> dict[str, Any]:

@@ -364,6 +364,7 @@ def top(*, connection: ConnectionSettings, interval: float, once: bool, as_json:
       roost top --url https://placement.example:8778 --interval 5
       roost top --once --json
     """
+    connection = connection.resolved()
     given = connection.token or connection.token_file or os.environ.get("ROOST_TOKEN")
     if connection.url is not None and given is None:
         # Some token must be there for another machine, and /metrics does not look at it.

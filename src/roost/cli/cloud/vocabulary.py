@@ -12,6 +12,7 @@ from roost.cli.shared.bars import progress_bar
 from roost.cli.shared.command import command, server_command
 from roost.cli.shared.completers import RESOURCE_CLASS, TRAIT, CompletedWord
 from roost.cli.shared.connection import server_options
+from roost.cli.shared.group import CommandGroup
 from roost.cli.shared.output import (
     Output,
     OutputForm,
@@ -23,16 +24,16 @@ from roost.cli.shared.output import (
     output_options,
 )
 from roost.cli.shared.parameters import WORD
-from roost.client.cloud_reader import EVERYTHING, CloudProvider, CloudReader, Facet
 from roost.client.errors import NameInUse
-from roost.client.lookup import (
+from roost.client.placement.placement import Administration
+from roost.client.reading.cloud_reader import EVERYTHING, CloudProvider, CloudReader, Facet
+from roost.client.reading.lookup import (
     demand_classes,
     demand_custom_names,
     demand_known,
     demand_traits,
     provider_argument,
 )
-from roost.client.placement.placement import Administration
 from roost.model.identifiers import is_custom
 from roost.model.text import counted, matches, printable, with_next
 
@@ -43,7 +44,7 @@ _WITH_CLASS = columns_of("PROVIDER, >USED, >CAPACITY, UUID")
 _NAMED_MAX = 5
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def trait() -> None:
     """List, show, create and delete traits.
 
@@ -55,7 +56,7 @@ def trait() -> None:
     """
 
 
-@click.group("class")
+@click.group("class", cls=CommandGroup)
 def resource_class() -> None:
     """List, show, create and delete resource classes.
 

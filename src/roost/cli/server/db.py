@@ -12,6 +12,8 @@ from rich.table import Column, Table
 
 from roost.cli.server.moving import export_command, import_command
 from roost.cli.server.settings import open_database, settings_options
+from roost.cli.shared.exit_status import yes_or_no
+from roost.cli.shared.group import CommandGroup
 from roost.cli.shared.terminal import echo, echo_line, plain
 from roost.configuration.settings import Settings
 from roost.model.text import own_lines
@@ -38,7 +40,7 @@ from roost.store.migrations.schema import SchemaState, inspect_schema, planned_s
 _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.FAILURE: "red"}
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def db() -> None:
     """Look after the database: its schema and what is in it."""
 
@@ -157,15 +159,11 @@ def check(as_json: bool, settings: Settings) -> None:
 
     It changes nothing, whether Roost or the reference has used the database so far.
 
-    Exit status 0: all well, 1: warnings, 2: at least one failure, or nothing could be looked at.
+    Exit status: 0 all well, 3 warnings or failures, 1 nothing could be looked at.
     """
-    try:
-        with open_database(settings, only_reads=True) as database:
-            status = inspect_schema(database)
-            findings = database.read(check_database)
-    except DatabaseUnusable as error:
-        echo(f"roost: {error}", err=True)
-        sys.exit(2)
+    with open_database(settings, only_reads=True) as database:
+        status = inspect_schema(database)
+        findings = database.read(check_database)
     verdict = judge(status, findings)
     if as_json:
         click.echo(
@@ -180,8 +178,7 @@ def check(as_json: bool, settings: Settings) -> None:
     else:
         _print(findings)
         echo_line(verdict.sentence)
-    levels = {finding.level for finding in findings}
-    sys.exit(2 if Level.FAILURE in levels else 1 if Level.WARNING in levels else 0)
+    sys.exit(yes_or_no({finding.level for finding in findings} <= {Level.OK}))
 
 
 def _plain(finding: Finding) -> dict[str, str]:
@@ -263,8 +260,8 @@ def _print_sql(statements: Iterable[str]) -> None:
 def status(as_json: bool, settings: Settings) -> None:
     """Tell whether the triggers are installed.
 
-    Exit status 0: all are installed, 1: none is installed, 2: some are missing or outdated,
-    or have lost their table.
+    Exit status: 0 all are installed, 3 none is, or some are missing or outdated, or have lost
+    their table.
     """
     with open_database(settings, only_reads=True) as database:
         found = database.read(trigger_status)
@@ -282,7 +279,7 @@ def status(as_json: bool, settings: Settings) -> None:
                 f"missing: {', '.join(found.missing) or 'none'}; outdated: "
                 f"{', '.join(found.outdated) or 'none'}. Run: {INSTALL_COMMAND}"
             )
-    sys.exit({"installed": 0, "absent": 1}.get(word, 2))
+    sys.exit(yes_or_no(word == "installed"))
 
 
 def _word(found: TriggerStatus) -> str:

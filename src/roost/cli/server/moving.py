@@ -16,8 +16,9 @@ import click
 from roost.cli.server.settings import open_database, settings_options
 from roost.cli.shared.bars import progress_bar
 from roost.cli.shared.connection import ConnectionSettings, source_options
+from roost.cli.shared.exit_status import ExitStatus
 from roost.cli.shared.terminal import continuing, echo_line
-from roost.client.survey import Survey
+from roost.client.reading.survey import Survey
 from roost.configuration.settings import Settings
 from roost.moving.copied_rows import write_copy
 from roost.moving.export_files import (
@@ -197,7 +198,7 @@ def _leaving_stream(file: str) -> Iterator[None]:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, ReceiverGone):
             # As `head` ends other programs: without a word.
-            sys.exit(1)
+            sys.exit(ExitStatus.FAILED)
         raise
 
 

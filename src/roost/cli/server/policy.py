@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from roost.api.policy.listing import sample_policy
+from roost.cli.shared.group import CommandGroup
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def policy() -> None:
     """Show the rules of the policy."""
 

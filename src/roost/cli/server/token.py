@@ -18,6 +18,8 @@ from roost.api.authentication.tokens_file import (
     remove_tokens,
 )
 from roost.cli.shared.command import command
+from roost.cli.shared.exit_status import ExitStatus
+from roost.cli.shared.group import CommandGroup
 from roost.cli.shared.output import (
     Output,
     OutputForm,
@@ -60,7 +62,7 @@ _file_options = adding(
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def token() -> None:
     """Manage the tokens of `auth_strategy = tokens`."""
 
@@ -143,7 +145,7 @@ def list_tokens(*, output: OutputForm, path: str | None, config_files: tuple[str
     value = [{"id": one.id, **json.loads(one.line())} for one in read.tokens]
     print_output(Output(Table(_COLUMNS, rows), value), output)
     if read.faults:
-        sys.exit(1)
+        sys.exit(ExitStatus.FAILED)
 
 
 @token.command()

@@ -17,7 +17,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from roost.cli.shared.connection import ConnectionSettings
+from roost.cli.shared.connection import ConnectionSettings, complete_contexts
 from roost.cli.shared.parameters import GivenWord
 from roost.client.errors import PlacementError
 from roost.client.ownership.store import default_directory, owners_in
@@ -100,13 +100,14 @@ PROVIDER = CompletedWord("NAME_OR_UUID", complete_providers)
 TRAIT = CompletedWord("TRAIT", complete_traits)
 RESOURCE_CLASS = CompletedWord("CLASS", complete_classes)
 OWNER = CompletedWord("OWNER", complete_owners)
+CONTEXT = CompletedWord("NAME", complete_contexts)
 
 
 def _asked(ctx: click.Context, read: Callable[[Administration], Iterable[Any]]) -> list[Any]:
     """What the server answers; nothing if anything fails, or takes too long."""
     names = (field.name for field in fields(ConnectionSettings))
     given: dict[str, Any] = {name: ctx.params.get(name) for name in names}
-    given |= {"timeout": SECONDS_IN_ALL, "url_option": ""}
+    given |= {"timeout": SECONDS_IN_ALL, "url_option": "", "uses_contexts": True}
     settings = ConnectionSettings(**given)
     answer: Future[list[Any]] = Future()
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from roost.cli.shared.parameters import NumberRange, gathering
+from roost.client.contexts import ServerContext, default_path, read_contexts
 from roost.client.errors import (
     NotConfigured,
     PlacementAPIConnectFailure,
@@ -34,7 +36,7 @@ _CONNECT_ADVICE = (
 # A second server on this machine would be wrong on a controller, so none is advised.
 _NAMING_ADVICE = (
     "No server is named. Name one: {option} URL, --os-cloud NAME, or ROOST_URL or OS_CLOUD in the "
-    "environment."
+    "environment, or `roost context add`."
 )
 # A proxy or another server may send these as answers to any request.
 _STATUSES_OF_ANY_REQUEST = (401, 403, 500, 502, 503, 504)
@@ -76,12 +78,63 @@ class ConnectionSettings:
     insecure: bool
     timeout: float | None
     token_file: Path | None = None
+    context: str | None = None
     # The option that names the address.
     url_option: str = "--url"
+    # A service does not depend on what an operator chooses for commands.
+    uses_contexts: bool = True
 
     @contextmanager
     def open(self, *, repeats: int = RetryPolicy().repeats) -> Iterator[RetryingTransport]:
         """A transport, which is closed when the context ends; it repeats lost requests so often."""
+        with self.resolved()._opened(repeats) as transport:
+            yield transport
+
+    def resolved(self) -> ConnectionSettings:
+        """The settings with those of the context in force, if a context names the server."""
+        if not self.uses_contexts:
+            return self
+        if self.context is not None:
+            for option, value in ((self.url_option, self.url), ("--os-cloud", self.cloud)):
+                if value is not None:
+                    raise NotConfigured(
+                        f"--context and {option} are given, and both name a server: leave one out"
+                    )
+        elif self.url is not None or self.cloud is not None:
+            return self
+        environ = {name: value for name, value in os.environ.items() if value}
+        name = self.context or environ.get("ROOST_CONTEXT")
+        has_token = self.token is not None or self.token_file is not None
+        if self.context is None and "ROOST_URL" in environ:
+            return self
+        # A token never goes to a cloud that the environment describes.
+        if name is None and not has_token and names_a_server(environ):
+            return self
+        file = read_contexts(default_path())
+        name = name or file.current
+        return self if name is None else self._of_context(name, file.named(name), has_token)
+
+    def _of_context(self, name: str, context: ServerContext, has_token: bool) -> ConnectionSettings:
+        """The settings of a context; those of options come first."""
+        if context.cloud is not None and has_token:
+            raise NotConfigured(
+                f"The context {name} is a cloud, which has its own credentials: leave the token out"
+            )
+        kept = None if context.token_file is None else Path(context.token_file)
+        return replace(
+            self,
+            context=None,
+            url=context.url,
+            cloud=context.cloud,
+            token=self.token if has_token else context.token,
+            token_file=self.token_file if has_token else kept,
+            region=self.region or context.region,
+            ca_file=self.ca_file or context.cacert,
+            insecure=self.insecure or context.insecure,
+        )
+
+    @contextmanager
+    def _opened(self, repeats: int) -> Iterator[RetryingTransport]:
         transport = connect(
             url=self.url,
             token=self._given_token(),
@@ -169,6 +222,24 @@ class ConnectionSettings:
         return Timeouts(min(self.timeout, Timeouts().connect), self.timeout)
 
 
+def complete_contexts(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Names of contexts, with their servers as help."""
+    del ctx, param
+    try:
+        names = sorted(read_contexts(default_path()).contexts)
+    except (PlacementError, OSError):
+        return []
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def variable_before_contexts(environ: Mapping[str, str]) -> str | None:
+    """The variable that names a server before the context in use does; `None` without one."""
+    names = ("ROOST_URL", "ROOST_CONTEXT", "OS_CLOUD", "OS_AUTH_URL", "OS_AUTH_TYPE", "OS_ENDPOINT")
+    return next((name for name in names if environ.get(name)), None)
+
+
 def _may_be_elsewhere(error: PlacementError) -> bool:
     """Whether the error may come from a wrong address, so that the operator must see it."""
     return (
@@ -183,7 +254,7 @@ _URL = click.option(
     "--url",
     metavar="URL",
     help="Address of the placement server. [default: $ROOST_URL, the cloud of $OS_CLOUD or "
-    "$OS_AUTH_URL, or http://127.0.0.1:8778]",
+    "$OS_AUTH_URL, the context in use, or http://127.0.0.1:8778]",
 )
 _SOURCE_URL = click.option(
     "--from-url",
@@ -235,15 +306,43 @@ _OPTIONS = (
 )
 
 
+_CONTEXT = click.option(
+    "--context",
+    metavar="NAME",
+    shell_complete=complete_contexts,
+    help="Find the server in this context of `roost context`. [default: $ROOST_CONTEXT, or the one "
+    "that is used]",
+)
+_FIXED = {"uses_contexts": True}
+
+
 connection_options = gathering(
-    "connection", ConnectionSettings, _URL, *_OPTIONS, url_option="--url"
+    "connection", ConnectionSettings, _URL, _CONTEXT, *_OPTIONS, url_option="--url", **_FIXED
 )
 """Adds the options to a command, which gets them as one argument `connection`."""
 
 source_options = gathering(
-    "connection", ConnectionSettings, _SOURCE_URL, *_OPTIONS, url_option="--from-url"
+    "connection",
+    ConnectionSettings,
+    _SOURCE_URL,
+    _CONTEXT,
+    *_OPTIONS,
+    url_option="--from-url",
+    **_FIXED,
 )
 """The same options for a command that reads a server in order to write elsewhere."""
+
+
+service_options = gathering(
+    "connection",
+    ConnectionSettings,
+    _URL,
+    *_OPTIONS,
+    url_option="--url",
+    context=None,
+    uses_contexts=False,
+)
+"""The same options for a service, which knows no contexts."""
 
 
 def server_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,13 +1,13 @@
-"""What a command prints: a table or a drawing for people, JSON, YAML or CSV for programs."""
+"""What a command prints: a table or a drawing for people; JSON, YAML, CSV or names for programs."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import wraps
 from itertools import zip_longest
@@ -19,20 +19,35 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
-from roost.cli.shared.parameters import adding
+from roost.cli.shared.exit_status import WrongUsage
+from roost.cli.shared.parameters import WORD, adding
 from roost.cli.shared.terminal import echo_line, output_console, unbroken
 from roost.client.errors import PlacementError
 from roost.client.outcome import Outcome, outcome_of
 from roost.model.errors import OperatorError
-from roost.model.text import counted, done_or_planned, has_next, plain_number, printable, with_next
+from roost.model.text import (
+    counted,
+    done_or_planned,
+    has_next,
+    nearest_names,
+    plain_number,
+    printable,
+    with_next,
+    with_separators,
+)
 
 TableCell: TypeAlias = Any
-"""A text, a number, a list of texts, a rich `Text` with a style, or `None` for nothing."""
+"""A text, a number, a list of texts, amounts by name, a rich `Text`, or `None` for nothing.
+
+People see numbers with separators, programs without. So a number that is no amount is a text.
+"""
 
 _ShownCell: TypeAlias = str | Text
 """A cell as a terminal shows it."""
 
 _GAP = 2
+_NOTHING = (2, 0.0, "")
+_YAML_STYLE: dict[str, Any] = {"sort_keys": False, "default_flow_style": False}
 _WIDTH_MIN = 10
 """The columns below which no cell is folded; a narrower terminal breaks the lines itself."""
 
@@ -74,6 +89,49 @@ class Table:
 
     columns: Sequence[TableColumn]
     rows: Sequence[Sequence[TableCell]]
+    has_titles: bool = True
+
+    def index(self, name: str) -> int:
+        """The place of a column, by its title or key in any case; an error names all columns."""
+        wanted = name.strip().casefold().replace("-", "_").replace(" ", "_")
+        keys = [column.key for column in self.columns]
+        if wanted and wanted in keys:
+            return keys.index(wanted)
+        near = nearest_names(wanted, filter(None, keys))
+        hint = f" Near it: {', '.join(near)}." if near else ""
+        raise WrongUsage(
+            f"There is no column {printable(name)}.{hint} The columns are "
+            f"{', '.join(filter(None, keys))}."
+        )
+
+    def chosen(self, names: Sequence[str]) -> Table:
+        """The table with these columns only, in this order."""
+        places = [self.index(name) for name in names]
+        # A column that a person asks for is never left out.
+        columns = [self.columns[place]._replace(optional=False) for place in places]
+        return replace(
+            self, columns=columns, rows=[[row[at] for at in places] for row in self.rows]
+        )
+
+    def order(self, sort: Sequence[str]) -> list[int]:
+        """The numbers of the rows, sorted by columns; `:desc` behind a name turns its order."""
+        order = list(range(len(self.rows)))
+        for wish in reversed(sort):
+            name, _, direction = wish.partition(":")
+            if direction not in ("", "asc", "desc"):
+                raise WrongUsage(f"--sort {printable(wish)}: write COLUMN, or COLUMN:desc.")
+            cells = [_sortable(row[self.index(name)]) for row in self.rows]
+            order.sort(key=cells.__getitem__, reverse=direction == "desc")
+            # A row without a value comes last in both directions.
+            order = [at for at in order if cells[at] != _NOTHING] + [
+                at for at in order if cells[at] == _NOTHING
+            ]
+        return order
+
+    def names(self) -> list[str]:
+        """The first column, each text once: what names the rows."""
+        cells = (printable(_joined(row[0], " ", nothing="")) for row in self.rows)
+        return list(dict.fromkeys(filter(None, cells)))
 
     def as_json(self) -> list[dict[str, Any]]:
         """Each row as an object."""
@@ -82,7 +140,8 @@ class Table:
 
     def text_rows(self) -> Iterator[list[str]]:
         """The cells as texts for a program, titles first; a list is joined by spaces."""
-        yield [column.key for column in self.columns]
+        if self.has_titles:
+            yield [column.key for column in self.columns]
         for row in self.rows:
             yield [printable(_joined(cell, " ", nothing="")) for cell in row]
 
@@ -106,23 +165,26 @@ class Table:
             return self, []
         left_out = [column.title for index, column in enumerate(self.columns) if index not in kept]
         columns = [self.columns[index] for index in kept]
-        return Table(columns, [[row[index] for index in kept] for row in self.rows]), left_out
+        rows = [[row[index] for index in kept] for row in self.rows]
+        return replace(self, columns=columns, rows=rows), left_out
 
     def _shown(self) -> list[list[_ShownCell]]:
         """The titles and all rows."""
-        return [[column.title for column in self.columns], *map(_shown_cells, self.rows)]
+        titles: list[_ShownCell] = [column.title for column in self.columns]
+        return [*([titles] if self.has_titles else []), *map(_shown_cells, self.rows)]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         fitting, left_out = self.fitting(options.max_width)
-        titles: list[_ShownCell] = [Text(column.title, "bold") for column in fitting.columns]
-        cells = [titles, *map(_shown_cells, fitting.rows)]
+        cells = fitting._shown()
+        if self.has_titles:
+            cells[0] = [Text(column.title, "bold") for column in fitting.columns]
         widths = _shrunk(_natural_widths(cells), options.max_width)
         for row in cells:
             yield from _row_lines(row, widths, fitting.columns, console)
         # A column without a title has bars, and what they show is in another column.
         named = [title for title in left_out if title]
         if named:
-            yield Text(f"Too narrow for {', '.join(named)}; --output csv has them.", style="dim")
+            yield Text(f"Too narrow for {', '.join(named)}; --output wide has them.", style="dim")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,28 +223,50 @@ def _row_lines(
 
 def _shown_cells(row: Sequence[TableCell]) -> list[_ShownCell]:
     return [
-        cell if isinstance(cell, Text) else printable(_joined(cell, ", ", nothing="-"))
+        cell
+        if isinstance(cell, Text)
+        else printable(_joined(cell, ", ", nothing="-", number=with_separators))
         for cell in row
     ]
 
 
-def _joined(cell: TableCell, separator: str, *, nothing: str) -> str:
+def _joined(
+    cell: TableCell,
+    separator: str,
+    *,
+    nothing: str,
+    number: Callable[[int], str] = str,
+) -> str:
     """A cell as a text.
 
     >>> _joined(["a", "b"], ", ", nothing="-"), _joined(None, ", ", nothing="-")
     ('a, b', '-')
     >>> _joined(1.50, ", ", nothing="-"), _joined(True, ", ", nothing="-")
     ('1.5', 'yes')
+    >>> _joined({"VCPU": 4, "DISK_GB": 1000}, " ", nothing="-", number=with_separators)
+    'VCPU=4 DISK_GB=1,000'
     """
     if isinstance(cell, Text):
         return cell.plain
     if isinstance(cell, bool):
         return "yes" if cell else "no"
+    if isinstance(cell, int):
+        return number(cell)
     if isinstance(cell, float):
         return plain_number(cell)
+    if isinstance(cell, Mapping):
+        cell = [f"{name}={number(amount)}" for name, amount in cell.items()]
     if isinstance(cell, (list, tuple)):
         cell = separator.join(map(str, cell))
     return nothing if cell is None or cell == "" else str(cell)
+
+
+def _sortable(cell: TableCell) -> tuple[int, float, str]:
+    """What a cell is sorted by: numbers first, then texts in any case, then nothing."""
+    if isinstance(cell, (int, float)):
+        return 0, cell, ""
+    text = _joined(cell, " ", nothing="")
+    return (1, 0, text.casefold()) if text else _NOTHING
 
 
 def _plain(cell: TableCell) -> Any:
@@ -190,7 +274,7 @@ def _plain(cell: TableCell) -> Any:
 
 
 def _natural_widths(cells: Sequence[Sequence[_ShownCell]]) -> list[int]:
-    return [max(map(_width, column)) for column in zip(*cells, strict=True)]
+    return [max(map(_width, column), default=0) for column in zip(*cells, strict=True)]
 
 
 def _width(cell: _ShownCell) -> int:
@@ -239,13 +323,35 @@ def _line(
     return Text.assemble(*parts)
 
 
-class OutputForm(StrEnum):
-    """The forms of an output."""
+class FormName(StrEnum):
+    """The names of the forms."""
 
     TABLE = "table"
+    WIDE = "wide"
     JSON = "json"
     YAML = "yaml"
     CSV = "csv"
+    NAME = "name"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputForm:
+    """How a command prints its result: the form, and which part of the table in which order."""
+
+    name: FormName = FormName.TABLE
+    columns: tuple[str, ...] = ()
+    sort: tuple[str, ...] = ()
+    titles: bool = True
+
+    @property
+    def is_for_people(self) -> bool:
+        """Whether a person reads it, and no program."""
+        return self.name in (FormName.TABLE, FormName.WIDE)
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it has the rows of the table, so that a command needs all texts in them."""
+        return bool(self.columns) or self.name not in (FormName.JSON, FormName.YAML)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +367,8 @@ class Output:
     notes: Sequence[str] = ()
     # The exit status of the command.
     status: int = 0
+    # What `--output name` prints; `None` for the first column of the table.
+    names: Sequence[str] | None = None
 
     @classmethod
     def of(cls, table: Table) -> Output:
@@ -272,24 +380,56 @@ class Output:
         """What a person sees."""
         return self.table if self.drawing is None else self.drawing
 
-    def text(self, form: OutputForm, *, titles: bool = True) -> str:
+    def arranged(self, form: OutputForm) -> Output:
+        """The result with the columns and the order that the form asks for.
+
+        Then the table takes the place of a drawing. With columns, JSON and YAML have its rows.
+        """
+        if not (form.columns or form.sort or not form.titles):
+            return self
+        order, value = self.table.order(form.sort), self.value
+        table = replace(
+            self.table, rows=[self.table.rows[at] for at in order], has_titles=form.titles
+        )
+        if form.columns:
+            table = table.chosen(form.columns)
+            value = table.as_json()
+        elif form.sort and isinstance(value, list) and len(value) == len(order):
+            value = [value[at] for at in order]
+        elif form.sort and not form.is_table:
+            raise WrongUsage(
+                f"--sort orders rows, and --output {form.name} has none here. Give columns with -c."
+            )
+        names = self.names
+        if names is not None and len(names) == len(order):
+            names = [names[at] for at in order]
+        # Nothing is drawn if there is no row, and then the drawing is what says so.
+        drawing = None if table.rows else self.drawing
+        return replace(self, table=table, value=value, drawing=drawing, names=names)
+
+    def text(self, form: OutputForm) -> str:
         """The output for a program."""
-        if form is OutputForm.JSON:
+        if form.name is FormName.JSON:
             return json.dumps(self.value, indent=2)
-        if form is OutputForm.YAML:
-            return yaml.safe_dump(self.value, sort_keys=False, default_flow_style=False).rstrip()
+        if form.name is FormName.YAML:
+            return str(yaml.safe_dump(self.value, **_YAML_STYLE)).rstrip()
+        if form.name is FormName.NAME:
+            return "\n".join(
+                self.table.names() if self.names is None else map(printable, self.names)
+            )
         file = io.StringIO()
-        rows = list(self.table.text_rows())
-        csv.writer(file, lineterminator="\n").writerows(rows if titles else rows[1:])
+        csv.writer(file, lineterminator="\n").writerows(self.table.text_rows())
         return file.getvalue().rstrip("\n")
 
 
 def print_output(output: Output, form: OutputForm) -> None:
     """Print a result in this form; colours and folded lines are for terminals only."""
-    if form is not OutputForm.TABLE:
-        click.echo(output.text(form))
+    output = output.arranged(form)
+    if not form.is_for_people:
+        if (text := output.text(form)) or form.name is not FormName.NAME:
+            click.echo(text)
         return
-    console = output_console()
+    console = output_console(is_wide=form.name is FormName.WIDE)
     if output.drawing is not None or console.is_terminal:
         console.print(output.picture, crop=False)
     else:
@@ -298,13 +438,23 @@ def print_output(output: Output, form: OutputForm) -> None:
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--output` and `--json` to a command, which gets the form as the argument `output`."""
+    """Add the options of the output to a command, which gets them as the argument `output`."""
 
     @wraps(command)
-    def with_output(*, output: str | None, as_json: bool, **arguments: Any) -> Any:
+    def with_output(
+        *,
+        output: str | None,
+        as_json: bool,
+        columns: tuple[str, ...],
+        sort: tuple[str, ...],
+        no_headers: bool,
+        **arguments: Any,
+    ) -> Any:
         if as_json and output not in (None, "json"):
             raise click.UsageError(f"--json and --output {output} contradict each other.")
-        form = OutputForm.JSON if as_json else OutputForm(output or "table")
+        name = FormName.JSON if as_json else FormName(output or "table")
+        names = tuple(_split(columns))
+        form = OutputForm(name, names, tuple(_split(sort)), titles=not no_headers)
         try:
             return command(output=form, **arguments)
         except PlacementError as error:
@@ -317,12 +467,34 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "-o",
             "--output",
-            type=click.Choice([form.value for form in OutputForm]),
+            type=click.Choice([name.value for name in FormName]),
             help="Form of the output. [default: table]",
         ),
         click.option("--json", "as_json", is_flag=True, help="The same as --output json."),
+        click.option(
+            "-c",
+            "--column",
+            "columns",
+            type=WORD,
+            metavar="COLUMN",
+            multiple=True,
+            help="Only this column. May be repeated.",
+        ),
+        click.option(
+            "--sort",
+            type=WORD,
+            metavar="COLUMN[:desc]",
+            multiple=True,
+            help="Sort the rows by this column. May be repeated.",
+        ),
+        click.option("--no-headers", is_flag=True, help="Leave out the titles of the columns."),
     )(with_output)
     return wrapped
+
+
+def _split(values: Iterable[str]) -> Iterator[str]:
+    for value in values:
+        yield from value.split(",")
 
 
 dry_run_option = click.option(
@@ -338,6 +510,12 @@ class PlannedChange:
     name: str
     value: Any
     make: Callable[[], object]
+    # What people read behind the name.
+    remark: str = ""
+
+    def line(self, verb: str) -> str:
+        """The change in a line."""
+        return f"{self.name}{f' ({self.remark})' if self.remark else ''}: {verb}"
 
 
 def make_changes(
@@ -375,25 +553,32 @@ def _print_planned(
     word: str, changes: Sequence[PlannedChange], form: OutputForm, *, dry_run: bool
 ) -> None:
     verb = done_or_planned(word, planned=dry_run)
-    lines = [f"{one.name}: {verb}" for one in changes]
-    print_changes(lines, [one.value for one in changes], form, dry_run=dry_run)
+    lines = [one.line(verb) for one in changes]
+    names = [one.name for one in changes]
+    print_changes(lines, [one.value for one in changes], form, dry_run=dry_run, names=names)
 
 
 def _name_the_rest(word: str, rest: Sequence[PlannedChange], error: BaseException) -> None:
     """Say of each thing that it is as before, or that this is unknown of the first one."""
     for number, one in enumerate(rest):
         is_unknown = number == 0 and outcome_of(error) is Outcome.UNKNOWN
-        echo_line(f"{one.name}: {'perhaps' if is_unknown else 'not'} {word}", err=True)
+        echo_line(one.line(f"{'perhaps' if is_unknown else 'not'} {word}"), err=True)
 
 
 def print_changes(
-    lines: Sequence[str], changes: Sequence[Any], form: OutputForm, *, dry_run: bool
+    lines: Sequence[str],
+    changes: Sequence[Any],
+    form: OutputForm,
+    *,
+    dry_run: bool,
+    names: Sequence[str] | None = None,
 ) -> None:
-    """Print changes as lines, or as one value for a program."""
+    """Print changes as lines, or as one value for a program; `names` are of what changes."""
     value = {"dry_run": dry_run, "changes": list(changes)}
     table = Table(_COLUMNS, [[line] for line in lines])
-    if lines or form is not OutputForm.TABLE:
-        print_output(Output(table, value, Group(*map(unbroken, lines))), form)
-    if form is OutputForm.TABLE:
+    if lines or not form.is_for_people:
+        drawing = Group(*map(unbroken, lines))
+        print_output(Output(table, value, drawing, names=names), form)
+    if form.is_for_people:
         made = done_or_planned("made", planned=dry_run)
         echo_line(f"{counted(len(lines), 'change')} {made}", err=True)

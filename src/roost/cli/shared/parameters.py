@@ -1,4 +1,4 @@
-"""Parameters that commands share: words, numbers, directories, and the status of a wrong one."""
+"""Parameters that commands share: words, numbers, directories, and what a wrong one means."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import click
 
+from roost.cli.shared.exit_status import ExitStatus
 from roost.cli.shared.terminal import complain
 from roost.client.errors import NotConfigured
 from roost.model.errors import ConfigurationError
@@ -91,47 +92,16 @@ records_option = click.option(
 """Adds `--records`; the command gets the directory as `records`, or `None`."""
 
 
-def usage_status(status: int) -> type[click.Command]:
-    """The class of a command that exits with this status if an option or an argument is wrong.
+class ServiceCommand(click.Command):
+    """A command that runs until it is stopped.
 
-    The default of click is 2, which means something else for some commands.
+    After a wrong option or a wrong configuration, its status tells systemd not to start it again.
     """
-
-    class UsageStatusCommand(click.Command):
-        def make_context(self, *arguments: Any, **extra: Any) -> click.Context:
-            with _exiting_with(status):
-                return super().make_context(*arguments, **extra)
-
-        def invoke(self, ctx: click.Context) -> Any:
-            # The command itself refuses options that contradict each other.
-            with _exiting_with(status):
-                return super().invoke(ctx)
-
-    return UsageStatusCommand
-
-
-@contextmanager
-def _exiting_with(status: int) -> Iterator[None]:
-    try:
-        yield
-    except click.UsageError as error:
-        error.message = printable(error.message)  # type: ignore[misc]  # click calls it final
-        error.show()
-        raise click.exceptions.Exit(status) from error
-
-
-EX_CONFIG = 78
-"""The exit status after wrong options or a wrong configuration: systemd need not restart."""
-
-
-class ServiceCommand(usage_status(EX_CONFIG)):  # type: ignore[misc]  # a class that is made
-    """A command that runs until it is stopped."""
 
     def make_context(self, *arguments: Any, **extra: Any) -> click.Context:
         """Read the options; a wrong configuration becomes a sentence and the status."""
         with _wrong_configuration():
-            context: click.Context = super().make_context(*arguments, **extra)
-        return context
+            return super().make_context(*arguments, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; a wrong configuration becomes a sentence and the status."""
@@ -145,4 +115,9 @@ def _wrong_configuration() -> Iterator[None]:
         yield
     except (ConfigurationError, NotConfigured) as error:
         complain(error.explanation)
-        sys.exit(EX_CONFIG)
+    except click.UsageError as error:
+        error.message = printable(error.message)  # type: ignore[misc]  # click calls it final
+        error.show()
+    else:
+        return
+    sys.exit(ExitStatus.CONFIGURATION)

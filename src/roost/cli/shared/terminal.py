@@ -19,14 +19,13 @@ from roost.model.text import printable, shown_text
 UNBROKEN_WIDTH = 100_000
 """The columns of an output that is no terminal: a program reads each line whole."""
 
-EXIT_STATUS = 130
-"""The status of a command that SIGINT has ended, as shells have it."""
 
-
-def output_console() -> Console:
-    """Standard output; without a terminal, no line is broken and nothing is coloured."""
+def output_console(*, is_wide: bool = False) -> Console:
+    """Standard output; no line is broken if it is wide, or no terminal."""
     console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=UNBROKEN_WIDTH)
+    if console.is_terminal and not is_wide:
+        return console
+    return Console(highlight=False, width=UNBROKEN_WIDTH)
 
 
 def echo(text: str, *, err: bool = False) -> None:

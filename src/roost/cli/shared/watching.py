@@ -11,6 +11,7 @@ import time
 import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from time import sleep
 from typing import NoReturn
 
@@ -18,7 +19,7 @@ import click
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 
-from roost.cli.shared.output import Output, OutputForm, print_output
+from roost.cli.shared.output import FormName, Output, OutputForm, print_output
 from roost.cli.shared.terminal import echo_line, plain_line
 from roost.client.errors import PlacementError, TransportFailed
 from roost.client.transport.retrying import TOO_MANY_REQUESTS
@@ -80,20 +81,22 @@ watch_option = click.option(
 
 def present(read: Callable[[], Output], form: OutputForm, watch: float | None) -> None:
     """Print what `read` gives, once or again after each interval; end as the last result says."""
-    result = read()
+    result = read().arranged(form)
 
     def read_again() -> Output:
         nonlocal result
-        result = read()
+        result = read().arranged(form)
         return result
 
     if watch is None:
         print_output(result, form)
-    elif form is OutputForm.TABLE and Console().is_terminal:
+    elif form.is_for_people and Console().is_terminal:
         redraw(result.picture, lambda: read_again().picture, watch)
     else:
-        _print_one(result, form, titles=True)
-        repeat(lambda: _print_one(read(), form, titles=False), watch)
+        _print_one(result, form)
+        # The titles of CSV stand above the first result only.
+        later = replace(form, titles=False) if form.name is FormName.CSV else form
+        repeat(lambda: _print_one(read(), later), watch)
     for note in result.notes:
         echo_line(note, err=True)
     if result.status:
@@ -151,14 +154,13 @@ def _lost(error: PlacementError) -> str:
     return f"{' '.join(str(error).split())}. The command goes on."
 
 
-def _print_one(result: Output, form: OutputForm, *, titles: bool) -> None:
+def _print_one(result: Output, form: OutputForm) -> None:
     """Print one result of several: JSON as one line each, YAML as documents."""
-    if form is OutputForm.JSON:
-        click.echo(json.dumps(result.value))
-    elif form is OutputForm.TABLE:
-        print_output(result, form)
+    if form.name is FormName.JSON:
+        click.echo(json.dumps(result.arranged(form).value))
+        return
+    if form.name is FormName.YAML:
+        click.echo("---")
+    print_output(result, form)
+    if form.is_for_people:
         click.echo()
-    else:
-        if form is OutputForm.YAML:
-            click.echo("---")
-        click.echo(result.text(form, titles=titles))

@@ -20,7 +20,8 @@ from roost.cli.shared.bars import progress_bar
 from roost.cli.shared.command import command
 from roost.cli.shared.completers import complete_owners
 from roost.cli.shared.connection import ConnectionSettings, connection_options
-from roost.cli.shared.parameters import gathering, records_option, usage_status
+from roost.cli.shared.exit_status import ExitStatus, yes_or_no
+from roost.cli.shared.parameters import gathering, records_option
 from roost.cli.shared.terminal import Interrupted, echo_above_bar, echo_line, ending_after_steps
 from roost.cli.tree.drawing import form_of, form_option, print_declaration
 from roost.client.agent.host_report import HostReport
@@ -44,10 +45,6 @@ from roost.client.reporting.reporter import Reporter
 from roost.client.transport.http import KEPT_CONNECTIONS
 from roost.client.tree_file import STANDARD_INPUT, TreeFile, read_tree_file
 from roost.model.text import counted, done_or_planned, own_lines, with_next
-
-EXIT_FAILED = 1
-EXIT_DIFFERENT = 2
-EXIT_KEPT = 3
 
 _JOBS = 8
 _NAMED_MAX = 5
@@ -176,10 +173,10 @@ def apply(*, connection: ConnectionSettings, dry_run: bool, options: _FileOption
         raise click.UsageError("Missing option '-f' / '--file'.")
     results = _carry_out(connection, options.path, options, dry_run=dry_run)
     if results.kept and not dry_run:
-        sys.exit(EXIT_KEPT)
+        sys.exit(ExitStatus.NO)
 
 
-@command("diff", "Print what `apply` would change.", cls=usage_status(EXIT_FAILED))
+@command("diff", "Print what `apply` would change.")
 @_file_options
 @_driver_diff_options
 @connection_options
@@ -198,15 +195,14 @@ def diff(
       roost tree diff --driver linux --offline
 
     \b
-    Exit status: 0 nothing would change, 2 something would, 1 an error.
+    Exit status: 0 nothing would change, 3 something would, 1 an error.
     """
     _check_source(click.get_current_context(), of_driver, options.path)
     if options.path is None:
         is_different = _diff_driver(connection, of_driver, options)
     else:
         is_different = _carry_out(connection, options.path, options, dry_run=True).is_different
-    if is_different:
-        sys.exit(EXIT_DIFFERENT)
+    sys.exit(yes_or_no(not is_different))
 
 
 def _carry_out(
@@ -249,7 +245,7 @@ def _carry_out(
         results.finish()
         _end_early(results, is_interrupted=asked_to_end.is_set())
     if results.failed:
-        sys.exit(EXIT_FAILED)
+        sys.exit(ExitStatus.FAILED)
     return results
 
 
@@ -331,7 +327,8 @@ def owner_of_file(
 
 def _name_of_file(path: str) -> str:
     if path == STANDARD_INPUT:
-        raise NotConfigured("The declaration has no owner. Give --owner, or `owner:` in the file.")
+        text = "The declaration has no owner. Give --owner, or `owner:` in the file."
+        raise NotConfigured(with_next(text, "roost help owner"))
     try:
         return owner_name(Path(path).stem)
     except NotConfigured as error:

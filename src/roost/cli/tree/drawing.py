@@ -16,12 +16,12 @@ from roost.cli.shared.bars import Ink, ink_for, usage_bar
 from roost.cli.shared.terminal import UNBROKEN_WIDTH, output_console
 from roost.client.declaration import Declaration
 from roost.client.drivers.driver import declared_tree
-from roost.client.inspection import InspectedTree, owners_of
 from roost.client.ownership.owner_names import is_owner_trait
 from roost.client.provider_tree import ProviderData
+from roost.client.reading.inspection import InspectedTree, owners_of
 from roost.client.tree_file import render_tree_file
 from roost.model.inventory import Inventory
-from roost.model.text import plain_number, printable, whole_number
+from roost.model.text import plain_number, printable, with_separators
 
 LABEL_WIDTH_MIN = 40
 """The columns that every label gets. A terminal breaks a line that is longer than itself."""
@@ -107,14 +107,16 @@ class _Painter:
 def _bar(name: str, fields: Mapping[str, Any], used: int, ink: Ink) -> Text:
     capacity = Inventory(name, **fields).capacity
     bar = usage_bar(used, capacity, ink)
-    bar.append(f"  {used} of {whole_number(capacity)}{_remarks(fields)}", style="not bold")
+    amounts = f"{with_separators(used)} of {with_separators(capacity)}"
+    bar.append(f"  {amounts}{_remarks(fields)}", style="not bold")
     return bar
 
 
 def _remarks(fields: Mapping[str, Any]) -> str:
     remarks = []
     if fields["reserved"]:
-        remarks.append(f"{fields['reserved']} of {fields['total']} reserved")
+        reserved, total = map(with_separators, (fields["reserved"], fields["total"]))
+        remarks.append(f"{reserved} of {total} reserved")
     if fields["allocation_ratio"] != 1.0:
         remarks.append(f"allocation ratio {plain_number(fields['allocation_ratio'])}")
     return f" ({', '.join(remarks)})" if remarks else ""

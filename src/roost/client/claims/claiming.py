@@ -114,6 +114,15 @@ def claim_refused(consumer_uuid: str, answer: PlacementResponse) -> ClaimRefused
     return error
 
 
+def demand_types(version: str) -> None:
+    """Raise an error if the newest version of the server knows no consumer types."""
+    if not at_least(version, TYPE_VERSION):
+        raise ServerTooOld(
+            f"The server speaks placement {version} at most, and consumer types need "
+            f"{TYPE_VERSION}. Leave the type out, or upgrade the server."
+        )
+
+
 class ClaimOptions(TypedDict, total=False):
     """What a caller may say about a claim."""
 
@@ -233,9 +242,6 @@ class Claiming:
         require_version(version, OBJECT_VERSION, "its allocation requests are lists")
         if with_type and given is not None:
             require_version(version, TYPE_VERSION, "it knows no consumer types")
-        if with_type and not at_least(version, TYPE_VERSION):
-            raise ServerTooOld(
-                f"The server speaks placement {version} at most, and consumer types need "
-                f"{TYPE_VERSION}. Leave the type out, or upgrade the server."
-            )
+        if with_type:
+            demand_types(version)
         return version

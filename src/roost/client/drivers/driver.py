@@ -13,8 +13,8 @@ from typing import Any, Protocol, runtime_checkable
 import roost
 from roost.client.declaration import Declaration, DeclaredProvider, InventoryFields
 from roost.client.errors import DeclarationRefused, DriverFailed, ReshapeNeeded
-from roost.client.inspection import InspectedTree, declaration_in
 from roost.client.provider_tree import ProviderTree
+from roost.client.reading.inspection import InspectedTree, declaration_in
 from roost.model.errors import OperatorError
 from roost.model.identifiers import is_uuid, new_uuid
 from roost.model.inventory import DEFAULTS

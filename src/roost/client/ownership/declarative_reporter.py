@@ -18,7 +18,6 @@ from roost.client.errors import (
     ResourceProviderInUse,
     ResourceProviderSyncFailed,
 )
-from roost.client.lookup import ProviderFinder
 from roost.client.outcome import Outcome, outcome_of
 from roost.client.ownership.declaration_driver import DeclarationDriver, TreeOwnership
 from roost.client.ownership.known_server import KnownServer
@@ -31,6 +30,7 @@ from roost.client.ownership.three_way_merge import (
     WithdrawalPolicy,
 )
 from roost.client.placement.answers import UNKNOWN_TRAIT_ADVICE
+from roost.client.reading.lookup import ProviderFinder
 from roost.client.reporting.difference import Difference
 from roost.client.reporting.reporter import Reporter
 from roost.model.identifiers import is_custom

@@ -17,13 +17,13 @@ from roost.client.errors import (
     TraitRetrievalFailed,
     TransportFailed,
 )
-from roost.client.lookup import ProviderFinder
 from roost.client.outcome import Outcome, outcome_of
 from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
 from roost.client.ownership.known_server import KnownServer
 from roost.client.ownership.store import OwnershipStore
-from roost.client.parallel import in_order
 from roost.client.placement import Placement
+from roost.client.reading.lookup import ProviderFinder
+from roost.client.reading.parallel import in_order
 from roost.client.reporting.host_cache import KnownNames
 from roost.client.reporting.reporter import Reporter
 from roost.client.transport import Transport

@@ -79,6 +79,11 @@ class Placement:
         self._transport = transport
         self._aggregates_per_request = aggregates_per_request
 
+    @property
+    def transport(self) -> Transport:
+        """What sends the requests."""
+        return self._transport
+
     @cached_property
     def version(self) -> ServerVersion:
         """The newest version that the client and the server both speak."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from roost.client.provider_tree import ProviderData, ProviderTree
 from roost.model.inventory import DEFAULTS
-from roost.model.text import done_or_planned, plain_number
+from roost.model.text import done_or_planned, plain_number, with_separators
 
 WOULD_CHANGE = "would change: "
 """Stands before the old and the new value of a field that a dry run leaves as it is."""
@@ -241,7 +241,7 @@ def _inventory_lines(change: ProviderChange, *, planned: bool) -> Iterator[str]:
             yield f"inventory {name} {added} ({_remarkable(fields)})"
             continue
         changed = [
-            f"{key} {_value(known.get(key))} -> {_value(value)}"
+            f"{key} {field_text(known.get(key))} -> {field_text(value)}"
             for key, value in fields.items()
             if known.get(key) != value
         ]
@@ -252,13 +252,15 @@ def _inventory_lines(change: ProviderChange, *, planned: bool) -> Iterator[str]:
 def _remarkable(fields: Mapping[str, Any]) -> str:
     """The fields that differ from the server's defaults."""
     return ", ".join(
-        f"{key} {_value(value)}" for key, value in fields.items() if DEFAULTS.get(key) != value
+        f"{key} {field_text(value)}" for key, value in fields.items() if DEFAULTS.get(key) != value
     )
 
 
-def _value(value: Any) -> str:
+def field_text(value: Any) -> str:
     """A value of a field in words; a ratio is a fraction."""
-    return plain_number(value) if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return plain_number(value)
+    return with_separators(value) if isinstance(value, int) else str(value)
 
 
 def _set_lines(change: ProviderChange, *, planned: bool) -> Iterator[str]:

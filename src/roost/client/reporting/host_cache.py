@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 from threading import Lock
 
-from roost.client.cloud_reader import CloudReader
 from roost.client.placement import Placement
 from roost.client.provider_tree import ProviderTree
+from roost.client.reading.cloud_reader import CloudReader
 from roost.model.identifiers import is_custom, new_uuid
 
 NO_GENERATION = -1

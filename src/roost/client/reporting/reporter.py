@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from inspect import Parameter
 
-from roost.client.cloud_reader import THREADS, CloudReader, demanding_existence
 from roost.client.drivers.driver import Allocations, Driver, asks_for_reshape
 from roost.client.errors import (
     InvalidResourceClass,
@@ -29,6 +28,7 @@ from roost.client.errors import (
 from roost.client.outcome import finding_out
 from roost.client.placement import Placement
 from roost.client.provider_tree import ProviderSubTree, ProviderTree
+from roost.client.reading.cloud_reader import THREADS, CloudReader, demanding_existence
 from roost.client.reporting.difference import Difference, difference
 from roost.client.reporting.host_cache import HostCache, KnownNames
 from roost.client.reporting.tree_writer import StepwiseWriter, TreeWriter

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
-from roost.client.cloud_reader import ASSOCIATIONS, CloudReader, demanding_existence
 from roost.client.drivers.driver import Allocations
 from roost.client.errors import (
     ProviderExists,
@@ -16,6 +15,7 @@ from roost.client.errors import (
 )
 from roost.client.placement import Placement, ProviderBody
 from roost.client.provider_tree import ProviderTree
+from roost.client.reading.cloud_reader import ASSOCIATIONS, CloudReader, demanding_existence
 from roost.client.reporting.difference import (
     AssociationKind,
     Difference,

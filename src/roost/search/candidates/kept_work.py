@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
-from roost.model.candidates import CandidateQuery
+from roost.model.candidate_query.query import CandidateQuery
 from roost.search.candidates.plan import Plan, make_plan
 from roost.search.candidates.rules import Rules, SharingFacts
 from roost.search.candidates.scan import AlikeTrees, may_fit, scan_block

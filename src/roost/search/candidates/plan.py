@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.model.candidate_query.query import CandidateQuery, RequestGroup
 from roost.search.conditions import asks_nothing
 from roost.search.conditions.amounts import WantedResources
 from roost.search.conditions.condition import Condition, RootCondition

@@ -15,8 +15,8 @@ from hashlib import blake2b
 
 import numpy as np
 
-from roost.search.candidates.problem import LocalProvider, Solution
 from roost.search.candidates.rules import Rules
+from roost.search.candidates.solving.problem import LocalProvider, Solution
 from roost.search.forest.forest import Forest, ProviderRef
 from roost.search.forest.rows import FloatColumn, IndexColumn
 

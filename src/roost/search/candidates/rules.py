@@ -11,8 +11,8 @@ import numpy as np
 
 from roost.search.candidates.effort import Effort
 from roost.search.candidates.plan import Plan
-from roost.search.candidates.problem import LocalProvider, Problem
 from roost.search.candidates.sharing import SharingProvider, SharingProviders
+from roost.search.candidates.solving.problem import LocalProvider, Problem
 from roost.search.forest.block_building import CAPACITY_MAX
 from roost.search.forest.rows import IndexColumn, IntColumn
 

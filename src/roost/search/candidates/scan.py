@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from roost.search.candidates.plan import Plan
-from roost.search.candidates.problem import Problem
 from roost.search.candidates.rules import ContestedClass, Rules
 from roost.search.candidates.sharing import Reach
+from roost.search.candidates.solving.problem import Problem
 from roost.search.conditions.condition import BlockView, RootCondition
 from roost.search.conditions.requirement import Requirement, eligible_indexes
 from roost.search.conditions.stages import GroupStage, TreeStage

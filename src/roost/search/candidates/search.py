@@ -10,16 +10,16 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
-from roost.model.candidates import CandidateQuery
+from roost.model.candidate_query.query import CandidateQuery
 from roost.search.candidates.effort import Effort, no_pause
 from roost.search.candidates.kept_work import KeptWork, SearchWork
 from roost.search.candidates.plan import Slot, make_plan
-from roost.search.candidates.problem import Solution, solution_key
 from roost.search.candidates.ranking import CandidateOrder
 from roost.search.candidates.rules import Rules
 from roost.search.candidates.scan import AlikeTrees, problem_in
 from roost.search.candidates.sharing import SharingProvider, SharingProviders
-from roost.search.candidates.solving import solve
+from roost.search.candidates.solving.problem import Solution, solution_key
+from roost.search.candidates.solving.solver import solve
 from roost.search.candidates.walks import (
     Batch,
     Batches,
@@ -54,8 +54,8 @@ class FoundCandidates:
     truncated: bool = False
     # What the search leaves for the next one; `None` if it goes on while the batches are taken.
     kept_work: KeptWork | None = None
-    # Which resources each group with alternatives takes, by suffix; 0 is its first choice.
-    choices: Mapping[str, int] = field(default_factory=dict)
+    # Which resources each group with alternatives takes, by suffix; 0 are its first ones.
+    alternatives: Mapping[str, int] = field(default_factory=dict)
 
 
 class ServedTrees:

@@ -1,6 +1,6 @@
 """Variants: the queries for which a query with alternatives stands.
 
-A group with alternatives takes other resources in trees where its first choice does not fit. The
+A group with alternatives takes other resources in trees where its first ones do not fit. The
 variants come in order of preference, and each finds candidates only in trees in which no earlier
 one does. `ChosenCandidate` shows one candidate by itself.
 """
@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import NamedTuple
 
-from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.model.candidate_query.query import CandidateQuery, RequestGroup
 from roost.search.candidates.effort import no_pause
 from roost.search.candidates.kept_work import KeptWork
-from roost.search.candidates.problem import Solution
 from roost.search.candidates.ranking import CandidateOrder
 from roost.search.candidates.search import (
     CANDIDATES_MAX,
@@ -23,6 +22,7 @@ from roost.search.candidates.search import (
     ServedTrees,
     find_candidates,
 )
+from roost.search.candidates.solving.problem import Solution
 from roost.search.forest.forest import Forest, ProviderRef, TreeRef
 
 
@@ -30,44 +30,47 @@ class Variant(NamedTuple):
     """A query without alternatives."""
 
     query: CandidateQuery
-    # Which resources each group with alternatives takes, by suffix; 0 is its first choice.
-    choices: dict[str, int]
+    # Which resources each group with alternatives takes, by suffix; 0 are its first ones.
+    alternatives: dict[str, int]
 
 
 def variants_of(query: CandidateQuery) -> list[Variant]:
-    """The variants of a query: those with the fewest steps away from first choices come first.
+    """The variants of a query: those with the fewest steps away from first resources come first.
 
-    Of variants with equally many steps, those come first that keep the choice of earlier groups.
+    Of variants with equally many steps, those come first in which earlier groups keep theirs.
     """
     if not any([group.alternatives for group in query.groups]):
         return [Variant(query, {})]
     counts = [1 + len(group.alternatives) for group in query.groups]
-    chosen = sorted(product(*map(range, counts)), key=lambda choices: (sum(choices), choices))
-    return [_variant(query, choices) for choices in chosen]
+    chosen = sorted(product(*map(range, counts)), key=lambda numbers: (sum(numbers), numbers))
+    return [_variant(query, numbers) for numbers in chosen]
 
 
-def _variant(query: CandidateQuery, choices: tuple[int, ...]) -> Variant:
+def _variant(query: CandidateQuery, numbers: tuple[int, ...]) -> Variant:
     groups = tuple(
-        replace(group, resources=(group.resources, *group.alternatives)[choice], alternatives=())
-        for group, choice in zip(query.groups, choices, strict=True)
+        replace(group, resources=(group.resources, *group.alternatives)[number], alternatives=())
+        for group, number in zip(query.groups, numbers, strict=True)
     )
     named = {
-        group.suffix: choice
-        for group, choice in zip(query.groups, choices, strict=True)
+        group.suffix: number
+        for group, number in zip(query.groups, numbers, strict=True)
         if group.alternatives
     }
     return Variant(replace(query, groups=groups), named)
 
 
 def with_alternatives(
-    variant: CandidateQuery, query: CandidateQuery, choices: Mapping[str, int]
+    variant: CandidateQuery, query: CandidateQuery, taken: Mapping[str, int]
 ) -> CandidateQuery:
-    """A changed variant of a query, with the alternatives of the query that it does not take."""
+    """A changed variant of a query, with the alternatives of the query that it does not take.
+
+    `taken` has the alternatives that the variant takes.
+    """
     groups = {group.suffix: group for group in query.groups}
 
     def restored(group: RequestGroup) -> RequestGroup:
         resources = [groups[group.suffix].resources, *groups[group.suffix].alternatives]
-        resources[choices.get(group.suffix, 0)] = group.resources
+        resources[taken.get(group.suffix, 0)] = group.resources
         first, *rest = resources
         return replace(group, resources=first, alternatives=tuple(rest))
 
@@ -90,7 +93,7 @@ def find_variants(
     found: list[FoundCandidates] = []
     count = 0
     maximum = CANDIDATES_MAX if order.maximum is None else order.maximum
-    for variant, choices in variants:
+    for variant, alternatives in variants:
         limit = None if query.limit is None else query.limit - count
         if limit == 0:
             break
@@ -106,7 +109,7 @@ def find_variants(
             pause=pause,
             served=served,
         )
-        found.append(replace(part, choices=choices))
+        found.append(replace(part, alternatives=alternatives))
         count += part.count or 0
     return found
 

@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roost.search.candidates.problem import Problem, Solution
 from roost.search.candidates.ranking import Merits, Ranking, merits_of
 from roost.search.candidates.rules import Rules
 from roost.search.candidates.scan import AlikeTrees
-from roost.search.candidates.solving import Step, solve
+from roost.search.candidates.solving.problem import Problem, Solution
+from roost.search.candidates.solving.solver import Step, solve
 from roost.search.forest.forest import Forest
 from roost.search.forest.rows import IndexColumn
 

@@ -19,7 +19,7 @@ together: claims only take, so a solution that fits at the end fits at every ear
     capacity.py      the answer
     fragmentation.py what is free of each class, and what of it queries can use
 
-Words: the stock is what remains of each inventory (room is that for one more allocation). Units are
+Words: a stock is what is free of some inventories (room is that for one more allocation). Units are
 how many allocations of one requirement a stock holds. A part is linked in a tree if its
 requirements compete for the stock of a provider there. A pool is a sharing provider, seen as a
 stock from which several trees take.

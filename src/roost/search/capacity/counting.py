@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from roost.search.candidates.rules import Rules
-from roost.search.capacity.parts import UNITS_MAX, PlanPart, Units, stock_at
+from roost.search.capacity.parts import UNITS_MAX, PlanPart, Units, free_at
 from roost.search.forest.block import Block
 from roost.search.forest.rows import BoolColumn, IndexColumn, IntColumn, SetMask
 
@@ -96,8 +96,8 @@ def _bound_by_classes(
             continue
         indexes = np.unique(np.concatenate([units[each].indexes for each in its]))
         rows = np.searchsorted(inventory.indexes, indexes)
-        stock = np.minimum(stock_at(inventory, rows), UNITS_MAX)
-        sums = _sums(block.tree_numbers[indexes], block.tree_count, stock)
+        free = np.minimum(free_at(inventory, rows), UNITS_MAX)
+        sums = _sums(block.tree_numbers[indexes], block.tree_count, free)
         bound = np.minimum(bound, sums // sum(its.values()))
     return bound
 

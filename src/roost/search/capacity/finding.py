@@ -9,7 +9,7 @@ from functools import reduce
 
 import numpy as np
 
-from roost.model.candidates import CandidateQuery
+from roost.model.candidate_query.query import CandidateQuery
 from roost.search.candidates.effort import Effort, no_pause
 from roost.search.candidates.plan import Plan, make_plan
 from roost.search.candidates.rules import Rules

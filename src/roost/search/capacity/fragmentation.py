@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roost.model.candidates import CandidateQuery
+from roost.model.candidate_query.query import CandidateQuery
 from roost.search.candidates.effort import Effort, no_pause
 from roost.search.candidates.plan import make_plan
 from roost.search.candidates.rules import Rules
 from roost.search.candidates.scan import eligible_trees, may_fit
 from roost.search.candidates.sharing import SharingProviders
 from roost.search.candidates.variants import variants_of
-from roost.search.capacity.parts import stock_at
+from roost.search.capacity.parts import free_at
 from roost.search.explain.account import SolvedTrees
 from roost.search.forest.block import Block
 from roost.search.forest.forest import Forest
@@ -62,12 +62,12 @@ def find_fragmentation(
         pause()
         empty_trees += _empty_trees(block)
         for class_id, inventory in block.inventories.items():
-            stock = stock_at(inventory, np.arange(len(inventory.indexes)))
+            amounts = free_at(inventory, np.arange(len(inventory.indexes)))
             trees = block.tree_numbers[inventory.indexes]
             sums = free.setdefault(class_id, [0] * (1 + len(queries)))
-            sums[0] += exact_sum(stock)
+            sums[0] += exact_sum(amounts)
             for position, usable in enumerate(usable_trees, 1):
-                sums[position] += exact_sum(stock[usable[block_number][trees]])
+                sums[position] += exact_sum(amounts[usable[block_number][trees]])
     names = forest.vocabulary.class_names
     classes = {
         names[class_id]: ClassFragmentation(

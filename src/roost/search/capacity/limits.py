@@ -12,7 +12,7 @@ from itertools import islice
 
 import numpy as np
 
-from roost.model.capacity import remaining
+from roost.model.capacity import free_amount
 from roost.search.candidates.plan import Plan
 from roost.search.forest.block import Block
 from roost.search.forest.block_building import CAPACITY_MAX
@@ -197,7 +197,7 @@ class LimitSearch:
             inventory = block.inventories.get(class_id)
             if inventory is not None:
                 its, numbers = places[inventory.indexes], block.tree_numbers[inventory.indexes]
-                for column in (remaining(inventory.capacity, inventory.used), inventory.max_unit):
+                for column in (free_amount(inventory.capacity, inventory.used), inventory.max_unit):
                     np.add.at(kinds, numbers, _mixed(its + class_id, column))
         return kinds
 

@@ -16,11 +16,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from roost.search.candidates.effort import Effort
-from roost.search.candidates.problem import LocalProvider, Problem, Solution
 from roost.search.candidates.rules import Rules
 from roost.search.candidates.scan import EligibleTrees, alike_trees
-from roost.search.candidates.solving import solve
-from roost.search.capacity.parts import UNITS_MAX, stock_at
+from roost.search.candidates.solving.problem import LocalProvider, Problem, Solution
+from roost.search.candidates.solving.solver import solve
+from roost.search.capacity.parts import UNITS_MAX, free_at
 from roost.search.capacity.program import Packed, Pattern, pack, pack_columns
 from roost.search.forest.block import Block
 from roost.search.forest.forest import Forest
@@ -194,7 +194,7 @@ class Packer:
             else:
                 inventory = block.inventories[class_id]
                 rows = np.searchsorted(inventory.indexes, starts + np.int32(provider))
-                stocks[:, column] = stock_at(inventory, rows)
+                stocks[:, column] = free_at(inventory, rows)
         return stocks
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roost.model.capacity import remaining
+from roost.model.capacity import free_amount
 from roost.search.candidates.plan import Plan
 from roost.search.candidates.rules import Rules
 from roost.search.conditions.requirement import Requirement
@@ -153,12 +153,12 @@ def units_of(
         for class_id, amount in requirement.amounts:
             inventory = block.inventories[class_id]
             rows = np.searchsorted(inventory.indexes, indexes)
-            units = np.minimum(units, stock_at(inventory, rows) // amount)
+            units = np.minimum(units, free_at(inventory, rows) // amount)
             at_once = np.minimum(at_once, inventory.max_unit[rows] // amount)
     return Units(indexes, units, at_once)
 
 
-def stock_at(inventory: InventoryColumns, rows: IndexColumn | IntColumn) -> IntColumn:
-    """What remains of the inventories in these rows; zero where more than the capacity is used."""
-    stock: IntColumn = np.maximum(remaining(inventory.capacity[rows], inventory.used[rows]), 0)
-    return stock
+def free_at(inventory: InventoryColumns, rows: IndexColumn | IntColumn) -> IntColumn:
+    """What is free of the inventories in these rows; zero where more than the capacity is used."""
+    free: IntColumn = np.maximum(free_amount(inventory.capacity[rows], inventory.used[rows]), 0)
+    return free

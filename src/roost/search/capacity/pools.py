@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
 from roost.search.candidates.effort import Effort
-from roost.search.candidates.flow import Network
+from roost.search.candidates.solving.flow import Network
 
 # The sharing numbers of the pools of a tree for one commodity.
 PoolSet: TypeAlias = tuple[int, ...]

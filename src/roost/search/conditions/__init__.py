@@ -8,7 +8,7 @@ must fulfil together.
 
 from __future__ import annotations
 
-from roost.model.candidates import RequestGroup
+from roost.model.candidate_query.query import RequestGroup
 from roost.search.conditions.aggregates import Aggregates
 from roost.search.conditions.amounts import WantedResources
 from roost.search.conditions.condition import Condition

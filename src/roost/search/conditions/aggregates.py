@@ -11,8 +11,8 @@ from typing import Self
 
 import numpy as np
 
-from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.model.query_change import QueryChange, drop_condition
+from roost.model.candidate_query.change import QueryChange, drop_condition
+from roost.model.candidate_query.query import CandidateQuery, RequestGroup
 from roost.model.text import listed
 from roost.search.conditions.amounts import class_changes
 from roost.search.conditions.condition import (

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from roost.model import candidate_query_edits as edits
-from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.model.capacity import is_allowed, is_within, keeps_units, remaining
-from roost.model.query_change import DROP_CLASS, QueryChange, change_amount, place
+from roost.model.candidate_query import edits
+from roost.model.candidate_query.change import DROP_CLASS, QueryChange, change_amount, place
+from roost.model.candidate_query.query import CandidateQuery, RequestGroup
+from roost.model.capacity import free_amount, is_allowed, is_within, keeps_units
 from roost.model.text import listed
 from roost.search.conditions.condition import (
     SHORTAGE_UNIT,
@@ -256,7 +256,7 @@ def _amount_gaps(block: Block, class_id: int, amount: int) -> FloatColumn:
     inventory = block.inventories.get(class_id)
     if inventory is None:
         return gaps
-    free = remaining(inventory.capacity, inventory.used)
+    free = free_amount(inventory.capacity, inventory.used)
     missing: IntColumn = np.where(is_within(amount, free), 0, amount - np.maximum(free, 0))
     odd: BoolColumn = ~is_within(amount, inventory.max_unit)
     if not inventory.plain:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from roost.model.candidates import RequestGroup
+from roost.model.candidate_query.query import RequestGroup
 from roost.search.conditions.lack import Explained, Lack, LackRule
 from roost.search.conditions.stages import GroupStage, SearchStage, TreeStage
 from roost.search.forest.block import Block

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from roost.model.candidates import CandidateQuery
-from roost.model.query_change import QueryChange
+from roost.model.candidate_query.change import QueryChange
+from roost.model.candidate_query.query import CandidateQuery
 from roost.search.conditions.stages import SearchStage
 
 

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from roost.model import candidate_query_edits as edits
-from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.model.query_change import DROP_CONDITION, QueryChange
+from roost.model.candidate_query import edits
+from roost.model.candidate_query.change import DROP_CONDITION, QueryChange
+from roost.model.candidate_query.query import CandidateQuery, RequestGroup
 from roost.search.conditions.amounts import in_both
 from roost.search.conditions.condition import (
     BlockView,

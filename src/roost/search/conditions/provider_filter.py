@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roost.model.candidates import RequestGroup
+from roost.model.candidate_query.query import RequestGroup
 from roost.model.providers import ProviderFilter
 from roost.search.conditions.condition import BlockView
 from roost.search.conditions.requirement import eligible_indexes, requirement_of

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from roost.model.candidates import RequestGroup
+from roost.model.candidate_query.query import RequestGroup
 from roost.search.conditions import FURTHER_CONDITIONS
 from roost.search.conditions.amounts import ResourceAmount, WantedResources
 from roost.search.conditions.condition import BlockView, Condition

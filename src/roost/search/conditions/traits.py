@@ -10,10 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from roost.model import candidate_query_edits as edits
-from roost.model.candidates import NO_TRAITS, CandidateQuery, RequestGroup
+from roost.model.candidate_query import edits
+from roost.model.candidate_query.change import (
+    DROP_CONDITION,
+    QueryChange,
+    drop_condition,
+    trait_changes,
+)
+from roost.model.candidate_query.query import NO_TRAITS, CandidateQuery, RequestGroup
 from roost.model.providers import TraitFilter
-from roost.model.query_change import DROP_CONDITION, QueryChange, drop_condition, trait_changes
 from roost.model.text import listed
 from roost.search.conditions.condition import (
     BlockView,

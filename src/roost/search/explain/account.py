@@ -14,11 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roost.model.candidates import CandidateQuery
+from roost.model.candidate_query.query import CandidateQuery
 from roost.search.candidates.effort import Effort, no_pause
 from roost.search.candidates.kept_work import KeptWork, SearchWork
 from roost.search.candidates.plan import make_any_plan
-from roost.search.candidates.problem import Problem
 from roost.search.candidates.rules import Rules
 from roost.search.candidates.scan import (
     AlikeTrees,
@@ -29,7 +28,8 @@ from roost.search.candidates.scan import (
     with_trait_choices,
 )
 from roost.search.candidates.sharing import SharingProviders
-from roost.search.candidates.solving import Step, solve
+from roost.search.candidates.solving.problem import Problem
+from roost.search.candidates.solving.solver import Step, solve
 from roost.search.conditions.condition import BlockView
 from roost.search.conditions.stages import GROUP_STAGES, RESOURCE_STAGES, GroupStage, TreeStage
 from roost.search.explain.joint_conditions import JointCondition, find_conflict, without_conditions

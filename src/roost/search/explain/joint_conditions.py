@@ -14,16 +14,22 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 
-from roost.model import candidate_query_edits as edits
-from roost.model.candidates import CandidateQuery
-from roost.model.query_change import DROP_RULE, QueryChange, change_amount, trait_changes, unlike
+from roost.model.candidate_query import edits
+from roost.model.candidate_query.change import (
+    DROP_RULE,
+    QueryChange,
+    change_amount,
+    trait_changes,
+    unlike,
+)
+from roost.model.candidate_query.query import CandidateQuery
 from roost.model.text import listed
 from roost.search.candidates.effort import Effort
-from roost.search.candidates.flow import can_flow
-from roost.search.candidates.problem import LocalProvider, Problem
 from roost.search.candidates.rules import ContestedClass, Rules
 from roost.search.candidates.scan import alike_trees, eligible_trees, problem_in
-from roost.search.candidates.solving import solve
+from roost.search.candidates.solving.flow import can_flow
+from roost.search.candidates.solving.problem import LocalProvider, Problem
+from roost.search.candidates.solving.solver import solve
 from roost.search.conditions.lack import Lack, LackRule
 from roost.search.conditions.stages import TreeStage
 from roost.search.forest.forest import Forest, TreeRef

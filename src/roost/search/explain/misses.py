@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roost.model.candidates import CandidateQuery
+from roost.model.candidate_query.query import CandidateQuery
 from roost.search.candidates.effort import Effort, no_pause
 from roost.search.candidates.plan import Slot, make_plan
 from roost.search.candidates.rules import Rules
@@ -49,7 +49,7 @@ class Miss:
     shortage: float
     lacks: tuple[Lack, ...]
     # Which of its alternatives each group takes, by suffix, if the query has some.
-    choices: Mapping[str, int] = field(default_factory=dict)
+    alternatives: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def order(self) -> tuple[int, float, str]:

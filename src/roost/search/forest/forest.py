@@ -89,6 +89,24 @@ class Forest:
         block_number, index = provider
         return TreeRef(block_number, int(self.blocks[block_number].tree_numbers[index]))
 
+    def trees_of(self, provider_ids: Iterable[int]) -> dict[int, TreeRef]:
+        """The tree of each of these providers that the forest has, by the id of the provider."""
+        return {
+            id_: TreeRef(block_number, tree_number)
+            for block_number, (block, indexes) in enumerate(self._located(provider_ids))
+            for id_, tree_number in zip(
+                block.ids[indexes].tolist(), block.tree_numbers[indexes].tolist(), strict=True
+            )
+        }
+
+    def refs_of(self, provider_ids: Iterable[int]) -> dict[int, ProviderRef]:
+        """The place of each of these providers that the forest has, by the id of the provider."""
+        return {
+            id_: ProviderRef(block_number, index)
+            for block_number, (block, indexes) in enumerate(self._located(provider_ids))
+            for id_, index in zip(block.ids[indexes].tolist(), indexes.tolist(), strict=True)
+        }
+
     def sharing_indexes_by_block(self) -> dict[int, list[int]]:
         """The indexes of sharing providers, by block number."""
         found: dict[int, list[int]] = {}

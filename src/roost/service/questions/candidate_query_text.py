@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import quote
 
-from roost.model.candidates import CandidateQuery
+from roost.model.candidate_query.query import CandidateQuery
 from roost.search.conditions import GROUP_CONDITIONS
 from roost.search.conditions.traits import RootTraits
 
@@ -15,7 +15,7 @@ def write_candidate_query(query: CandidateQuery) -> str:
 
     `GET /allocation_candidates` takes it at 1.39, unless only `GET /roost/candidates` can answer.
 
-    >>> from roost.model.candidates import RequestGroup
+    >>> from roost.model.candidate_query.query import RequestGroup
     >>> write_candidate_query(CandidateQuery((RequestGroup("_NIC", {"SRIOV_NET_VF": 1}),), limit=5))
     'resources_NIC=SRIOV_NET_VF:1&limit=5'
     """

@@ -8,7 +8,7 @@ from itertools import chain
 
 from sqlalchemy import Connection
 
-from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.model.candidate_query.query import CandidateQuery, RequestGroup
 from roost.model.identifiers import is_uuid
 from roost.search.candidates.kept_work import KeptWork
 from roost.search.candidates.ranking import CandidateOrder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from roost.model.candidates import CandidateQuery
+from roost.model.candidate_query.query import CandidateQuery
 from roost.search.candidates.effort import no_pause
 from roost.search.capacity.capacity import Capacity
 from roost.search.capacity.finding import find_capacity

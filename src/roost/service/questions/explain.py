@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.model.candidate_query.query import CandidateQuery, RequestGroup
 from roost.search.candidates.effort import no_pause
 from roost.search.candidates.kept_work import KeptWork
-from roost.search.candidates.variants import variants_of
+from roost.search.candidates.variants import Variant, variants_of
 from roost.search.conditions.lack import Lack
 from roost.search.conditions.stages import STAGES, GroupStage, TreeStage
 from roost.search.explain.account import (
@@ -111,7 +111,7 @@ class _ExplainedVariant(NamedTuple):
     """A variant of a query, and its account."""
 
     query: CandidateQuery
-    choices: Mapping[str, int]
+    alternatives: Mapping[str, int]
     account: Account
 
 
@@ -130,7 +130,11 @@ def explain(
     check_names(forest.vocabulary, query)
     variants = _explained_variants(forest, query, only_tree, pause)
     feasible = any(variant.account.is_feasible for variant in variants)
-    reason = None if feasible else _dominant_reason(forest, variants, only_tree)
+    exact = all(variant.account.is_exact for variant in variants)
+    reason = None
+    if not feasible:
+        empty = [empty_stage_of(forest, variant.account) for variant in variants]
+        reason = _dominant_reason(forest, variants, empty, only_tree, is_exact=exact)
     found = _find_misses(forest, variants, misses, only_tree, pause)
     wants_hints = misses > 0 and not feasible
     return Explanation(
@@ -140,7 +144,7 @@ def explain(
         trees=_tree_rows(query, variants),
         misses=found.nearest,
         hints=(find_hints(forest, query, found.kinds, only_tree, pause) if wants_hints else ()),
-        exact=all(variant.account.is_exact for variant in variants),
+        exact=exact,
     )
 
 
@@ -161,10 +165,11 @@ def find_reason(
 ) -> Reason:
     """The reason why a search, which left this work, found no candidate; without an account.
 
-    `is_exact` is false if the search gave up.
+    `is_exact` is false if the search gave up. A search for several variants leaves no work.
     """
-    empty = find_empty_stage(forest, query, kept_work, pause)
-    return _reason(forest, query, empty, None, is_exact=is_exact)
+    variants = variants_of(query)
+    empty = [find_empty_stage(forest, its.query, kept_work, pause) for its in variants]
+    return _dominant_reason(forest, variants, empty, None, is_exact=is_exact)
 
 
 def _explained_variants(
@@ -185,7 +190,7 @@ def _funnels(
     for variant in variants:
         accounts = zip(variant.query.groups, variant.account.groups, strict=True)
         for position, (group, account) in enumerate(accounts):
-            alternative = variant.choices.get(group.suffix)
+            alternative = variant.alternatives.get(group.suffix)
             rows = tuple(
                 FunnelRow(
                     stage.value, count.providers, count.trees, row_sentence(group, stage, count)
@@ -214,22 +219,25 @@ def _joined(columns: Sequence[Mapping[int, BoolColumn]]) -> Mapping[int, BoolCol
 
 
 def _dominant_reason(
-    forest: Forest, variants: Sequence[_ExplainedVariant], only_tree: TreeRef | None
+    forest: Forest,
+    variants: Sequence[Variant | _ExplainedVariant],
+    empty_stages: Sequence[EmptyStage | None],
+    only_tree: TreeRef | None,
+    *,
+    is_exact: bool,
 ) -> Reason:
     """The reason of the variant that comes furthest: there the trees of all variants end."""
     suffixes = [group.suffix for group in variants[0].query.groups]
     furthest: tuple[int, int] | None = None
-    for variant in variants:
-        empty = empty_stage_of(forest, variant.account)
+    for variant, empty in zip(variants, empty_stages, strict=True):
         assert empty is not None, "no variant has a candidate"
         group_position = -1 if empty.suffix is None else suffixes.index(empty.suffix)
         reached = STAGES.index(empty.stage), group_position
         if furthest is None or reached > furthest:
-            furthest, found = reached, (variant, empty)
-    variant, empty = found
-    is_exact = all(each.account.is_exact for each in variants)
-    reason = _reason(forest, variant.query, empty, only_tree, is_exact=is_exact)
-    return replace(reason, alternatives=variant.choices)
+            furthest = reached
+            reason = _reason(forest, variant.query, empty, only_tree, is_exact=is_exact)
+            found = replace(reason, alternatives=variant.alternatives)
+    return found
 
 
 def _find_misses(
@@ -246,12 +254,12 @@ def _find_misses(
         return FoundMisses()
     nearest: dict[TreeRef, Miss] = {}
     kinds: list[Miss] = []
-    for query, choices, _ in variants:
+    for query, alternatives, _ in variants:
         found = find_misses(forest, query, count, served, only_tree=only_tree, pause=pause)
         for miss in found.nearest:
-            chosen = replace(miss, choices=choices)
+            chosen = replace(miss, alternatives=alternatives)
             nearest[miss.tree] = min(nearest.get(miss.tree, chosen), chosen, key=_ORDER)
-        kinds += [replace(miss, choices=choices) for miss in found.kinds]
+        kinds += [replace(miss, alternatives=alternatives) for miss in found.kinds]
     return FoundMisses(
         tuple(sorted(nearest.values(), key=_ORDER)[:count]), tuple(sorted(kinds, key=_ORDER))
     )

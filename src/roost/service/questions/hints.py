@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, islice, product
 
-from roost.model.candidate_query_edits import tidied
-from roost.model.candidates import CandidateQuery, RequestGroup
-from roost.model.query_change import QueryChange, drop_group, unlike
+from roost.model.candidate_query.change import QueryChange, drop_group, unlike
+from roost.model.candidate_query.edits import tidied
+from roost.model.candidate_query.query import CandidateQuery, RequestGroup
 from roost.search.candidates.effort import Effort, no_pause
 from roost.search.candidates.ranking import CandidateOrder
 from roost.search.candidates.search import find_candidates, has_candidate
@@ -92,11 +92,11 @@ def find_hints(
     near = list(misses)
     if not near:
         return check.first(_for_void_query(forest, query, only_tree))
-    variants = {tuple(its.choices.items()): its for its in variants_of(query)}
+    variants = {tuple(its.alternatives.items()): its for its in variants_of(query)}
     options = [
         (miss, variant, _options(variant.query, miss))
         for miss in near
-        for variant in (variants[tuple(miss.choices.items())],)
+        for variant in (variants[tuple(miss.alternatives.items())],)
     ]
     found = check.first(
         _Proposal((change,), miss.tree, variant)
@@ -133,8 +133,8 @@ class _Check:
             changed = None if proposal.subject in found else proposal.changed_variant()
             if changed is None:
                 continue
-            choices = proposal.variant.choices
-            text = write_candidate_query(with_alternatives(changed, self._query, choices))
+            taken = proposal.variant.alternatives
+            text = write_candidate_query(with_alternatives(changed, self._query, taken))
             if text in settled or (text, proposal.tree) in settled:
                 continue
             if self._works(changed, proposal.tree):

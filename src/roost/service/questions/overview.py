@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from roost.model.candidates import CandidateQuery
+from roost.model.candidate_query.query import CandidateQuery
 from roost.search.candidates.effort import no_pause
 from roost.search.capacity.finding import find_root_capacities
 from roost.search.forest.forest import Forest
 from roost.search.overview import (
     ByAggregate,
-    RootFilter,
     RootOverview,
     TraitPrefix,
     find_overview,
 )
-from roost.service.errors import Invalid, UnknownResourceClass, naming_place
+from roost.service.errors import UnknownResourceClass, naming_place
 from roost.service.questions.candidates import check_names
+from roost.service.questions.roots import AskedRoots
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,7 @@ class OverviewQuestion:
     resource_class: str | None = None
     fits: CandidateQuery | None = None
     grouping: TraitPrefix | ByAggregate | None = None
-    name: str | None = None
-    trait: str | None = None
-    aggregate: str | None = None
+    roots: AskedRoots = field(default_factory=AskedRoots)
 
 
 def overview_of(
@@ -37,18 +35,14 @@ def overview_of(
 ) -> RootOverview:
     """The overview; `Invalid` for an unknown name. The limit of the query does not count."""
     vocabulary = forest.vocabulary
-    class_id = trait_id = capacities = None
+    class_id = capacities = None
     if asked.resource_class is not None:
         class_id = vocabulary.class_ids.get(asked.resource_class)
         if class_id is None:
             raise UnknownResourceClass(asked.resource_class)
-    if asked.trait is not None:
-        trait_id = vocabulary.trait_ids.get(asked.trait)
-        if trait_id is None:
-            raise Invalid(f"No such trait(s): {asked.trait}.")
+    wanted = asked.roots.filter(vocabulary)
     if asked.fits is not None:
         with naming_place("fits"):
             check_names(vocabulary, asked.fits)
         capacities = find_root_capacities(forest, asked.fits, pause=pause)
-    wanted = RootFilter(asked.name, trait_id, asked.aggregate)
     return find_overview(forest, wanted, class_id, capacities, asked.grouping, pause=pause)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.model.candidate_query.query import CandidateQuery, RequestGroup
 from roost.model.text import counted, listed
 from roost.search.conditions import GROUP_CONDITIONS
 from roost.search.conditions.amounts import takes_several
@@ -62,7 +62,7 @@ def group_reason(
         )
     elif takes_several(group) and resource_class is None:
         classes = listed(group.resources, at_most=len(group.resources))
-        text = f"{_no_tree(of_one_tree)} has, for each of {classes}, a provider that {phrase}"
+        text = _no_tree(f"has, for each of {classes}, a provider that {phrase}", of_one_tree)
     elif stage in RESOURCE_STAGES:
         text = f"{no_provider} {phrase}"
     else:
@@ -88,7 +88,7 @@ def tree_sentence(query: CandidateQuery, stage: TreeStage, tree_count: int) -> s
 
 def root_reason(query: CandidateQuery, *, of_one_tree: bool = False) -> str:
     """Why no root may serve."""
-    return _sentence(f"{_no_tree(of_one_tree)} has a root that {_root_phrase(query)}")
+    return _sentence(_no_tree(f"has a root that {_root_phrase(query)}", of_one_tree))
 
 
 def groups_reason(query: CandidateQuery, *, of_one_tree: bool = False) -> str:
@@ -96,20 +96,28 @@ def groups_reason(query: CandidateQuery, *, of_one_tree: bool = False) -> str:
     asked = _root_phrase(query)
     root = f" and a root that {asked}" if asked else ""
     suffixes = [group.suffix or "without suffix" for group in query.groups]
-    return _sentence(
-        f"{_no_tree(of_one_tree)} has a provider for each of the groups {listed(suffixes)}{root}"
-    )
+    asked_of_tree = f"has a provider for each of the groups {listed(suffixes)}{root}"
+    return _sentence(_no_tree(asked_of_tree, of_one_tree))
 
 
 def together_reason(conflict: JointCondition, *, of_one_tree: bool = False) -> str:
     """Why no tree serves all groups together, by the joint condition that is to blame."""
-    no_tree = _no_tree(of_one_tree)
-    return _sentence(f"each group by itself has a provider, but {no_tree} {conflict.phrase}")
+    no_tree = _no_tree(conflict.phrase, of_one_tree)
+    return _sentence(f"each group by itself has a provider, but {no_tree}")
 
 
-def _no_tree(of_one_tree: bool) -> str:
-    """The subject of a reason: its verb says what is asked of a tree."""
-    return "this tree is not one that" if of_one_tree else "no tree"
+def _no_tree(does: str, of_one_tree: bool) -> str:
+    """That no tree does what is asked, or that one tree does not.
+
+    >>> _no_tree("has room", of_one_tree=True), _no_tree("has room", of_one_tree=False)
+    ('this tree does not have room', 'no tree has room')
+    """
+    if not of_one_tree:
+        return f"no tree {does}"
+    verb, _, rest = does.partition(" ")
+    # A comma may follow the verb.
+    bare = verb.replace("has", "have") if verb.startswith("has") else verb.removesuffix("s")
+    return f"this tree does not {bare} {rest}"
 
 
 def _root_phrase(query: CandidateQuery) -> str:

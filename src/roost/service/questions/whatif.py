@@ -12,19 +12,19 @@ from typing import Any, TypeAlias
 from sqlalchemy import Connection
 
 from roost.model.capacity import exact_capacity
-from roost.model.changes import (
+from roost.model.consumers import ConsumerAllocations
+from roost.model.identifiers import canonical_uuid
+from roost.model.imagined_changes import (
     AddTrees,
-    Change,
     ChangeInventory,
     ChangeTraits,
     ClaimCandidate,
     Drain,
+    ImaginedChange,
     Release,
     Remove,
     named_provider,
 )
-from roost.model.consumers import ConsumerAllocations
-from roost.model.identifiers import canonical_uuid
 from roost.model.providers import Provider
 from roost.model.text import counted, plain_number
 from roost.search.candidates.effort import no_pause
@@ -66,7 +66,7 @@ class ChangedForest:
 def apply_changes(
     forest: Forest,
     facts: ChangeFacts,
-    changes: Sequence[Change],
+    changes: Sequence[ImaginedChange],
     choose: Choose,
     pause: Callable[[], None] = no_pause,
 ) -> ChangedForest:
@@ -92,7 +92,7 @@ class _Changing:
         self._released: set[str] = set()
         self._added = 0
 
-    def apply(self, change: Change) -> ChangeOutcome:
+    def apply(self, change: ImaginedChange) -> ChangeOutcome:
         """Make one change."""
         try:
             return _METHODS[type(change)](self, change)
@@ -213,7 +213,7 @@ class _Changing:
 
 
 # The method that makes each kind of change.
-_METHODS: Mapping[type[Change], Callable[[_Changing, Any], ChangeOutcome]] = {
+_METHODS: Mapping[type[ImaginedChange], Callable[[_Changing, Any], ChangeOutcome]] = {
     Drain: _Changing._drain,
     Remove: _Changing._remove,
     ChangeInventory: _Changing._change_inventory,
@@ -266,7 +266,7 @@ class ChangeFacts:
 NO_FACTS = ChangeFacts({}, {})
 
 
-def read_facts(connection: Connection, change: Change, known: ChangeFacts) -> ChangeFacts:
+def read_facts(connection: Connection, change: ImaginedChange, known: ChangeFacts) -> ChangeFacts:
     """The facts for one change; `NotFound` if its provider or consumer does not exist.
 
     `known` has the facts for earlier changes.

@@ -8,7 +8,8 @@ capacity.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -36,6 +37,7 @@ from roost.store.rows.claims import (
     WantedNames,
     lock_and_read,
 )
+from roost.store.rows.consumers import AuditedConsumer
 from roost.store.rows.providers import increment_generations
 from roost.store.transaction import Finished, Transaction
 
@@ -63,13 +65,31 @@ def delete_allocations(transaction: Transaction, consumer: str) -> Finished[None
     return transaction.finish()
 
 
+class ConsumerMark(NamedTuple):
+    """What tells whether a consumer has changed.
+
+    A consumer that is deleted and made anew has its first generation again. SQLite may give it the
+    same id, and MariaDB the same whole second. No database gives it both.
+    """
+
+    uuid: str
+    id: int
+    generation: int
+    changed_at: datetime | None
+
+    @classmethod
+    def of(cls, row: ConsumerRow | AuditedConsumer) -> ConsumerMark:
+        """The mark of a consumer as a row has it."""
+        return cls(row.uuid, row.id, row.generation, row.changed_at)
+
+
 def release_unchanged(
-    transaction: Transaction, generations: Mapping[str, int]
+    transaction: Transaction, marks: Collection[ConsumerMark]
 ) -> Finished[set[str]]:
-    """Remove all allocations of those consumers that still have these generations."""
-    scope = ClaimScope(list(generations), (), _NO_NAMES, replaces=True)
+    """Remove all allocations of those consumers that still have these marks."""
+    scope = ClaimScope([mark.uuid for mark in marks], (), _NO_NAMES, replaces=True)
     rows, inventories = lock_and_read(transaction, scope)
-    consumers = [row for row in rows.consumers if generations.get(row.uuid) == row.generation]
+    consumers = [row for row in rows.consumers if ConsumerMark.of(row) in marks]
     # Allocations may spell their consumer in another way.
     released = {_canonical(row.uuid) for row in consumers}
     held = [row for row in rows.held if _canonical(row.consumer_uuid) in released]

@@ -12,6 +12,7 @@ import json
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, Self, TypeAlias
@@ -40,6 +41,10 @@ class NoPosition(Exception):
 
 class JournalLost(Exception):
     """The reader cannot continue from its position: it has to read all tables again."""
+
+
+class TooManyChanges(JournalLost):
+    """More rows are new than the reader wants to read at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,18 @@ class Position(ABC):
         In a transaction with a snapshot, it reads what is new in that snapshot. `JournalLost` is
         raised when the position is no longer valid, or when more than `rows_max` rows are new.
         """
+
+    @abstractmethod
+    def check(self, connection: Connection) -> None:
+        """Raise `JournalLost` if a reader cannot continue from here, however much is new."""
+
+    @abstractmethod
+    def has_seen(self, id_: int, transaction_id: int | None) -> bool:
+        """Whether the reader has seen the row with this id, of this transaction."""
+
+    @abstractmethod
+    def seen_below(self, connection: Connection) -> int:
+        """An id up to which the reader has seen all rows."""
 
     def to_text(self) -> str:
         """The position for a client that keeps it, in the characters of a URL.
@@ -161,9 +178,9 @@ def checked_text(value: Any) -> str:
     return value
 
 
-def too_many(rows_max: int) -> JournalLost:
+def too_many(rows_max: int) -> TooManyChanges:
     """The error of a reader so far behind that reading all tables is faster."""
-    return JournalLost(f"more than {rows_max} changes are new")
+    return TooManyChanges(f"more than {rows_max} changes are new")
 
 
 def no_epoch() -> DatabaseUnusable:
@@ -363,6 +380,21 @@ class IdPosition(Position):
         if len(fetched) > rows_max + 1:
             raise too_many(rows_max)
         return self._read_on(connection, self._checked(fetched), rows_max)
+
+    def check(self, connection: Connection) -> None:
+        """Raise `JournalLost` if a reader cannot continue from here, however much is new."""
+        fetched = self._ask(connection, 1)
+        if not self._is_unchanged(fetched):
+            with suppress(TooManyChanges):
+                self._read_on(connection, self._checked(fetched), 0)
+
+    def has_seen(self, id_: int, _transaction_id: int | None) -> bool:
+        """Whether the reader has seen the row with this id."""
+        return id_ <= self.last
+
+    def seen_below(self, _connection: Connection) -> int:
+        """An id up to which the reader has seen all rows."""
+        return self.last
 
     def _checked(self, fetched: Sequence[Any]) -> JournalAnswer:
         answer = JournalAnswer.of(fetched)

@@ -5,8 +5,10 @@ Other processes do not see a change that is not recorded here.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from typing import NamedTuple, TypedDict
 
 from roost.store.statements import InsertRows
 from roost.store.tables import roost_changes
@@ -14,6 +16,8 @@ from roost.store.transaction import Transaction
 
 # A longer text of usages is left out: the reader then reads the usages again.
 USAGES_LENGTH_MAX = 255
+# A longer text of a writer loses user and project.
+_WRITER_LENGTH_MAX = 640
 
 _INSERT = InsertRows(roost_changes)
 
@@ -30,6 +34,28 @@ class ChangeKind(StrEnum):
     TRAIT_NAMES = "trait_names"
 
 
+class Deed(StrEnum):
+    """What a write did to a provider itself."""
+
+    CREATED = "created"
+    RENAMED = "renamed"
+    MOVED = "moved"
+    DELETED = "deleted"
+    ADOPTED = "adopted"
+    """The provider took another uuid."""
+
+
+class ChangeDetail(TypedDict, total=False):
+    """What the kind of a change does not say, and what readers cannot look up later."""
+
+    deed: Deed
+    name: str
+    # The uuid of the root of a new or deleted provider, or of the tree that a provider left.
+    root: str
+    # The resource classes of changed inventories, by id.
+    classes: list[int]
+
+
 def record_changes(
     transaction: Transaction, kind: ChangeKind, providers: Iterable[tuple[int, str]]
 ) -> None:
@@ -37,6 +63,19 @@ def record_changes(
     _record(
         transaction, kind, ({"provider_id": id_, "provider_uuid": uuid} for id_, uuid in providers)
     )
+
+
+def record_details(
+    transaction: Transaction,
+    kind: ChangeKind,
+    providers: Iterable[tuple[int, str, ChangeDetail]],
+) -> None:
+    """Record changes of providers, given as (id, uuid, detail)."""
+    rows = (
+        {"provider_id": id_, "provider_uuid": uuid, "detail": json.dumps(detail)}
+        for id_, uuid, detail in providers
+    )
+    _record(transaction, kind, rows)
 
 
 def record_usages(
@@ -69,7 +108,11 @@ def record_vocabulary_change(transaction: Transaction, kind: ChangeKind) -> None
 def _record(
     transaction: Transaction, kind: ChangeKind, rows: Iterable[Mapping[str, object]]
 ) -> None:
-    common = {"created_at": transaction.now, "kind": kind.value}
+    common: dict[str, object] = {"created_at": transaction.now, "kind": kind.value}
+    if transaction.author is not None:
+        common["writer"] = transaction.author
+    if transaction.number is not None:
+        common["transaction_id"] = transaction.number
     transaction.write(_INSERT.bound(transaction, [{**common, **row} for row in rows]))
 
 
@@ -93,3 +136,25 @@ def parse_usages(text: str) -> dict[int, int] | None:
         return None
     pairs = [pair.split(":") for pair in text.split(",")]
     return {int(class_id): int(used) for class_id, used in pairs}
+
+
+class Writer(NamedTuple):
+    """The request that wrote, with its user and its project where they are known."""
+
+    request_id: str | None = None
+    user_id: str | None = None
+    project_id: str | None = None
+
+    def text(self) -> str:
+        """The writer for the journal, in ASCII, which every database stores.
+
+        >>> Writer("req-1", "ada", None).text()
+        '["req-1", "ada", null]'
+        """
+        text = json.dumps(self)
+        return text if len(text) <= _WRITER_LENGTH_MAX else json.dumps([self.request_id])
+
+    @classmethod
+    def parse(cls, text: str | None) -> Writer:
+        """The writer in such a text. Older versions and other programs leave it out."""
+        return cls(*json.loads(text)) if text else cls()

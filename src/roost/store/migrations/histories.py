@@ -106,7 +106,9 @@ PLACEMENT = History(
 )
 
 ROOST = History(
-    name="roost", version_table="roost_schema_version", revisions=(roost.JOURNAL, roost.USAGES)
+    name="roost",
+    version_table="roost_schema_version",
+    revisions=(roost.JOURNAL, roost.USAGES, roost.ORIGIN),
 )
 
 # A version whose newest revision is this one, or a later one, may serve on the tables of ROOST's

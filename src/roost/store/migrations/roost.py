@@ -45,5 +45,14 @@ def add_usages(steps: Steps) -> None:
         steps.operations.add_column("roost_changes", sa.Column("usages", sa.String(255)))
 
 
+def add_origin(steps: Steps) -> None:
+    """Add the columns `writer` and `detail` to `roost_changes`."""
+    present = steps.column_names("roost_changes")
+    for column in (sa.Column("writer", sa.String(640)), sa.Column("detail", sa.Text)):
+        if column.name not in present:
+            steps.operations.add_column("roost_changes", column)
+
+
 JOURNAL = Revision("roost_0001", create_journal)
 USAGES = Revision("roost_0002", add_usages)
+ORIGIN = Revision("roost_0003", add_origin)

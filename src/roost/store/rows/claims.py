@@ -6,6 +6,7 @@ All transactions lock consumers before providers, and providers in the order of 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
 from itertools import zip_longest
 from typing import Any, NamedTuple, TypeAlias
 
@@ -14,6 +15,7 @@ from sqlalchemy import (
     CompoundSelect,
     bindparam,
     delete,
+    func,
     literal_column,
     select,
     union_all,
@@ -41,6 +43,7 @@ from roost.store.tables import (
     projects,
     resource_classes,
     resource_providers,
+    stored_time,
     users,
 )
 from roost.store.transaction import Rows, Transaction
@@ -76,6 +79,7 @@ _LOCK_CONSUMERS = (
         consumers.c.id,
         consumers.c.uuid,
         consumers.c.generation,
+        func.coalesce(consumers.c.updated_at, consumers.c.created_at),
         consumers.c.project_id,
         consumers.c.user_id,
         consumers.c.consumer_type_id,
@@ -149,6 +153,7 @@ class ConsumerRow(NamedTuple):
     id: int
     uuid: str
     generation: int
+    changed_at: datetime | None
     owner: ConsumerOwner
 
 
@@ -408,8 +413,8 @@ def _names(rows: Rows) -> Names:
 
 def _consumers(rows: Rows) -> list[ConsumerRow]:
     return [
-        ConsumerRow(id_, uuid, generation, ConsumerOwner(*owner))
-        for id_, uuid, generation, *owner in rows
+        ConsumerRow(id_, uuid, generation, stored_time(changed), ConsumerOwner(*owner))
+        for id_, uuid, generation, changed, *owner in rows
     ]
 
 

@@ -102,6 +102,7 @@ _HOLDERS = Query(
 class AuditedConsumer(NamedTuple):
     """What an audit asks about a consumer."""
 
+    id: int
     uuid: str
     consumer_type: str
     generation: int
@@ -188,13 +189,14 @@ def audited_pages(connection: Connection) -> Iterator[Sequence[AuditedConsumer]]
         holders = _holders(connection, [row[1] for row in rows])
         yield [
             AuditedConsumer(
+                id_,
                 uuid,
                 types.get(type_id, UNKNOWN_CONSUMER_TYPE),
                 generation,
                 stored_time(changed),
                 uuid in holders,
             )
-            for _, uuid, type_id, generation, changed in rows
+            for id_, uuid, type_id, generation, changed in rows
         ]
 
 

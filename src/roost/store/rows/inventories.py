@@ -8,7 +8,7 @@ from typing import TypeAlias
 from sqlalchemy import Connection, bindparam, delete, func, literal_column, select
 
 from roost.model.inventory import Inventory
-from roost.store.journal.writing import ChangeKind, record_changes
+from roost.store.journal.writing import ChangeKind, record_details
 from roost.store.rows.providers import VISIBLE_PROVIDERS
 from roost.store.statements import InsertRows, Query, Statement, UpdateRows
 from roost.store.tables import (
@@ -116,7 +116,7 @@ def change_inventories(
 
     A `wanted` inventory that is `present` is updated. Any other wanted inventory is inserted.
     """
-    now = transaction.now
+    now, gone = transaction.now, list(removed)
     changed, new = [], []
     for key, inventory in (wanted or {}).items():
         values = {name: getattr(inventory, name) for name in AMOUNTS}
@@ -127,9 +127,16 @@ def change_inventories(
             new.append({"created_at": now, **ids, **values})
     transaction.write(
         [
-            *_DELETE.bound_chunks(transaction, sorted(present[key] for key in removed)),
+            *_DELETE.bound_chunks(transaction, sorted(present[key] for key in gone)),
             *_UPDATE.bound(transaction, changed, {"updated_at": now}),
             *_INSERT.bound(transaction, new),
         ]
     )
-    record_changes(transaction, ChangeKind.INVENTORIES, providers)
+    classes: dict[int, set[int]] = {}
+    for provider_id, class_id in (*(wanted or ()), *gone):
+        classes.setdefault(provider_id, set()).add(class_id)
+    record_details(
+        transaction,
+        ChangeKind.INVENTORIES,
+        ((id_, uuid, {"classes": sorted(classes.get(id_, ()))}) for id_, uuid in providers),
+    )

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Select, bindparam, delete, func, literal_colu
 
 from roost.model.providers import Provider
 from roost.store.connections.errors import Retry
-from roost.store.journal.writing import ChangeKind, record_changes
+from roost.store.journal.writing import ChangeDetail, ChangeKind, Deed, record_details
 from roost.store.statements import CHUNK_LENGTH, BoundStatement, Query, Statement, insert_row
 from roost.store.tables import (
     allocations,
@@ -48,6 +48,7 @@ _BY_ID = Query(PROVIDERS.where(_columns.id == bindparam("id")))
 _BY_IDS = Query.among(_columns.id, PROVIDERS)
 _BY_NAME = Query(PROVIDERS.where(_columns.name == bindparam("name")))
 _NAMES = Query.among(_columns.uuid, select(_columns.uuid, _columns.name))
+_GENERATIONS_OF_IDS = Query.among(_columns.id, select(_columns.id, _columns.generation))
 
 _NAMED = Query(
     select(
@@ -124,6 +125,11 @@ def find_provider(connection: Connection, uuid: str) -> Provider | None:
 def find_generations(connection: Connection, uuids: Iterable[str]) -> dict[str, SeenProvider]:
     """Those of the providers that exist, by the uuid of their row."""
     return {row.uuid: SeenProvider(*row) for row in _GENERATIONS.rows(connection, uuids)}
+
+
+def find_generations_of_ids(connection: Connection, ids: Iterable[int]) -> dict[int, int]:
+    """The generations of those of the providers that exist, by id."""
+    return dict(_GENERATIONS_OF_IDS.fetch_members(connection, ids))
 
 
 def find_provider_by_name(connection: Connection, name: str) -> Provider | None:
@@ -262,7 +268,8 @@ def insert_provider(
     )
     if parent is None:
         transaction.write(_SET_ROOT.bound_chunks(transaction, [id_], {"root_id": id_}))
-    record_changes(transaction, ChangeKind.PROVIDER, [(id_, uuid)])
+    root = uuid if parent is None else parent.root_uuid
+    _record_deed(transaction, id_, uuid, {"deed": Deed.CREATED, "name": name, "root": root})
     ((row,),) = transaction.read([_BY_ID.bound(transaction, {"id": id_})])
     return provider_of(row)
 
@@ -271,14 +278,14 @@ def rename_provider(transaction: Transaction, provider: Provider, name: str) -> 
     """Give the provider another name. The database refuses a name that is taken."""
     values = {"name": name, "now": transaction.now}
     transaction.write(_RENAME.bound_chunks(transaction, [provider.id], values))
-    record_changes(transaction, ChangeKind.PROVIDER, [(provider.id, provider.uuid)])
+    _record_deed(transaction, provider.id, provider.uuid, {"deed": Deed.RENAMED, "name": name})
 
 
 def set_uuid(transaction: Transaction, provider: Provider, uuid: str) -> None:
     """Give the locked provider another uuid. The database refuses one that is taken."""
     values = {"uuid": uuid, "now": transaction.now}
     transaction.write(_SET_UUID.bound_chunks(transaction, [provider.id], values))
-    record_changes(transaction, ChangeKind.PROVIDER, [(provider.id, uuid)])
+    _record_deed(transaction, provider.id, uuid, {"deed": Deed.ADOPTED})
 
 
 def subtree_ids(connection: Connection, provider: Provider) -> list[int]:
@@ -306,7 +313,8 @@ def move_provider(
         ]
     )
     (moved,) = transaction.read(_UUIDS.bound_chunks(transaction, subtree))
-    record_changes(transaction, ChangeKind.PROVIDER, moved)
+    detail: ChangeDetail = {"deed": Deed.MOVED, "root": provider.root_uuid}
+    record_details(transaction, ChangeKind.PROVIDER, ((id_, uuid, detail) for id_, uuid in moved))
 
 
 def children_of(connection: Connection, provider: Provider) -> list[Provider]:
@@ -334,4 +342,13 @@ def delete_provider(transaction: Transaction, provider: Provider) -> None:
     # MySQL refuses to delete a row that refers to itself.
     transaction.write(_SET_ROOT.bound_chunks(transaction, ids, {"root_id": None}))
     transaction.write(_DELETE.bound_chunks(transaction, ids))
-    record_changes(transaction, ChangeKind.PROVIDER, [(provider.id, provider.uuid)])
+    _record_deed(
+        transaction,
+        provider.id,
+        provider.uuid,
+        {"deed": Deed.DELETED, "name": provider.name, "root": provider.root_uuid},
+    )
+
+
+def _record_deed(transaction: Transaction, id_: int, uuid: str, detail: ChangeDetail) -> None:
+    record_details(transaction, ChangeKind.PROVIDER, [(id_, uuid, detail)])

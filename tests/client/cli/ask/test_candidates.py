@@ -40,7 +40,7 @@ def test_a_row_has_the_provider_its_groups_and_what_is_free(host: LiveProviders)
 
 def test_an_empty_list_ends_with_the_command_that_says_why(host: LiveProviders) -> None:
     outcome = roost("candidates", "VCPU=40", "--in-tree", host.name("host"))
-    assert outcome.status == 2
+    assert outcome.status == 3
     assert outcome.lines == ["There are no candidates."]
     assert outcome.err.splitlines()[-1] == (
         f"Next: roost explain --from-query 'resources=VCPU:40&in_tree={host.uuid('host')}'"
@@ -95,7 +95,7 @@ def test_a_question_beyond_the_api_gets_a_sentence_and_the_next_command(
 )
 def test_the_list_has_a_limit(serving: Serving, words: list[str], limit: str | None) -> None:
     stub = serving({CANDIDATES: NOTHING})
-    assert roost("candidates", *words).status == 2
+    assert roost("candidates", *words).status == 3
     assert stub.queries[0].get("limit") == limit
 
 
@@ -144,7 +144,7 @@ def test_what_only_roost_answers_goes_to_its_own_route(
 ) -> None:
     stub = serving({"/roost/candidates": NOTHING})
     outcome = roost("candidates", "VCPU=4", *words)
-    assert outcome.status == 2, outcome.err
+    assert outcome.status == 3, outcome.err
     assert stub.queries == [{"resources": "VCPU:4", "limit": "20", **query}]
     asked = {"resources": "VCPU:4", **query}
     text = "&".join(f"{key}={asked[key]}" for key in asked if key not in ("order", "seed"))

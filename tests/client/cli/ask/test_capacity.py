@@ -156,7 +156,7 @@ def test_an_error_about_a_change_names_the_fix(
 ) -> None:
     stub = serving({WHATIF: whatif(capacity(), capacity())})
     outcome = roost("whatif", *options, "capacity", "VCPU=1")
-    assert (outcome.status, stub.questions) == (1, [])
+    assert (outcome.status, stub.questions) == (2, [])
     assert part in outcome.err
     assert outcome.err.splitlines()[-1] == "Next: roost whatif --help"
     assert outcome.err.count("Next:") == 1
@@ -215,7 +215,7 @@ def test_roots_that_may_not_be_lost_are_listed(serving: Serving) -> None:
     lost = {"root": HOST, "fits": False, "text": "4 consumers would not fit."}
     serving({RESILIENCE: {"survives": 998, "roots": [lost], "exact": True}})
     outcome = roost("resilience")
-    assert outcome.status == 2
+    assert outcome.status == 3
     assert outcome.lines[0] == "1 root may not be lost; 998 may."
     assert outcome.lines[-1].startswith("compute-1  4 consumers would not fit.")
 

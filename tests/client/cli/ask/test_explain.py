@@ -26,7 +26,7 @@ def test_a_funnel_marks_the_stage_that_leaves_nothing(serving: Serving) -> None:
     serving({EXPLAIN: explanation()})
     words = ["DISK_GB=5", "--require", "A,!B", "--group", "cpu", "PCPU=64", "--isolate"]
     outcome = roost("explain", *words)
-    assert outcome.status == 2
+    assert outcome.status == 3
     bar, empty = "█" * 24, "░" * 24
     assert outcome.lines == [
         "There are no candidates. No provider has 64 PCPU free.",
@@ -75,7 +75,7 @@ def test_a_terminal_without_blocks_gets_bars_of_ascii(serving: Serving) -> None:
 def test_json_is_the_answer_of_the_server(serving: Serving) -> None:
     serving({EXPLAIN: explanation() | {"added_later": [1]}})
     outcome = roost("explain", "VCPU=4", "--output", "json")
-    assert outcome.status == 2
+    assert outcome.status == 3
     assert outcome.json == explanation() | {"added_later": [1]}
     assert yaml.safe_load(roost("explain", "VCPU=4", "-o", "yaml").out) == outcome.json
 
@@ -92,7 +92,7 @@ def test_csv_has_a_row_for_each_stage(serving: Serving) -> None:
 def test_why_asks_about_one_host(serving: Serving) -> None:
     stub = serving({EXPLAIN: explanation()})
     outcome = roost("why", "compute-1", "VCPU=4", "--in-tree", "compute-1_numa0")
-    assert outcome.status == 2
+    assert outcome.status == 3
     assert stub.queries == [
         {
             "resources": "VCPU:4",
@@ -156,7 +156,7 @@ def test_a_request_may_come_from_a_log(serving: Serving) -> None:
     assert roost("explain", "--from-query", line, "--misses", "2").status == 0
     assert stub.queries == [{"limit": "1000", "resources": "VCPU:1", "misses": "2"}]
     both = roost("explain", "--from-query", line, "VCPU=4")
-    assert (both.status, both.out) == (1, "")
+    assert (both.status, both.out) == (2, "")
     assert "Leave out VCPU=4" in both.err
 
 
@@ -207,7 +207,7 @@ def test_a_server_without_the_route_gets_the_next_command(
 def test_an_empty_name_of_a_provider_is_not_sent(serving: Serving, command: list[str]) -> None:
     stub = serving({})
     outcome = roost(*command)
-    assert (outcome.status, outcome.out, stub.received) == (1, "", [])
+    assert (outcome.status, outcome.out, stub.received) == (2, "", [])
     assert "it is empty. Give a value, or leave the option out." in outcome.err
 
 
@@ -234,6 +234,19 @@ def test_a_refusal_suggests_near_names(serving: Serving, words: list[str], sente
     assert outcome.status == 1
     assert sentence in outcome.err
     assert outcome.err.splitlines()[-1].startswith("Next: roost ")
+
+
+@pytest.mark.parametrize(
+    ("words", "noun"),
+    [(["ZZZZZ=4"], "resource class"), (["VCPU=4", "--require", "QQQQQ"], "trait")],
+)
+def test_a_name_that_is_near_no_other_is_explained(
+    serving: Serving, words: list[str], noun: str
+) -> None:
+    serving({EXPLAIN: Reply(400, body={"errors": [{"detail": "Invalid something"}]})})
+    outcome = roost("explain", *words)
+    assert outcome.err.splitlines()[-1] == f"Next: roost help {noun}"
+    assert roost("help", *noun.split()).status == 0
 
 
 def test_any_other_refusal_is_shown(serving: Serving) -> None:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from roost.api.candidates.query import parse_candidate_query
 from roost.api.http.microversions import MAX_VERSION
-from roost.cli.ask.words import UnreadableRequest, pairs_of, plain_pairs, query_string, read_request
-from roost.model.candidates import CandidateQuery, RequestGroup
+from roost.cli.ask.words import UnreadableRequest, pairs_of, read_request
+from roost.client.ledger.query import plain_pairs, query_string
+from roost.model.candidate_query.query import CandidateQuery, RequestGroup
 from roost.model.providers import AggregateFilter, TraitFilter
 from support.properties import many
 

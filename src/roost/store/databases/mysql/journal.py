@@ -310,6 +310,14 @@ class MysqlPosition(IdPosition):
             kept += self._still_open(connection, old[start : start + _GAPS_PER_PROBE])
         return replace(self, gaps=tuple(sorted(kept, key=lambda gap: gap.first)))
 
+    def has_seen(self, id_: int, transaction_id: int | None) -> bool:
+        """Whether the reader has seen the row with this id."""
+        return super().has_seen(id_, transaction_id) and not is_missing(self.gaps, id_)
+
+    def seen_below(self, connection: Connection) -> int:
+        """An id up to which the reader has seen all rows."""
+        return self.gaps[0].first - 1 if self.gaps else super().seen_below(connection)
+
     def _read_on(self, connection: Connection, answer: JournalAnswer, rows_max: int) -> Reading:
         rows = self.newer(answer.rows)
         pruned = answer.pruned if self.pruning_matters else self.pruned

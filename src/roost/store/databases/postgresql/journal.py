@@ -176,6 +176,24 @@ class PostgresqlPosition(Position):
             raise too_many(rows_max)
         return self._read_on(connection, rows, new)
 
+    def check(self, connection: Connection) -> None:
+        """Raise `JournalLost` if a reader cannot continue from here, however much is new."""
+        self._read_on(connection, fetch_rows(connection, *self.question(1)), {})
+
+    def has_seen(self, id_: int, transaction_id: int | None) -> bool:
+        """Whether the reader has seen the row with this id, of this transaction."""
+        snapshot = self.snapshot
+        return id_ <= self.newest_id and (
+            transaction_id is None
+            or (transaction_id < snapshot.end and transaction_id not in snapshot.running)
+        )
+
+    def seen_below(self, connection: Connection) -> int:
+        """An id up to which the reader has seen all rows."""
+        statement = "SELECT min(id) FROM roost_changes WHERE transaction_id >= %s AND id <= %s"
+        ((lowest,),) = fetch_rows(connection, statement, (self.snapshot.horizon, self.newest_id))
+        return self.newest_id if lowest is None else int(lowest) - 1
+
     def question(self, limit: int = _FEW) -> tuple[str, tuple[int, ...]]:
         """The statement that asks for the newest row and for the rows that were not seen.
 

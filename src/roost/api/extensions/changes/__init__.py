@@ -1,0 +1,1 @@
+"""`/roost/changes`: pages of changes, clients that wait for them, and streams."""

@@ -1,0 +1,1 @@
+"""The routes under `/roost/` that show and change what the tables hold."""

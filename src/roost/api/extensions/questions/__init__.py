@@ -1,0 +1,1 @@
+"""The routes under `/roost/` that a forest answers."""

@@ -1,0 +1,1 @@
+"""The typed library for schedulers: `Roost`, its values, and the queries that it takes."""

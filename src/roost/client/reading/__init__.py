@@ -1,0 +1,1 @@
+"""Reads what a server has: providers, trees, consumers, names."""

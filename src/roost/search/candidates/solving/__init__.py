@@ -1,0 +1,1 @@
+"""From the problem of one tree to its solutions: for every slot one provider."""

@@ -1,0 +1,111 @@
+// One document for all pages: it finds the page of an address, and keeps the token between pages.
+
+import { wasAborted } from "./api.js";
+import { page as ask } from "./ask.js";
+import { page as cloud } from "./cloud.js";
+import { byId, put } from "./dom.js";
+import { failure, setUpFrame, showFoot } from "./frame.js";
+import { page as tree } from "./tree.js";
+
+/**
+ * What a page gets: where to draw, what is asked, and how to go elsewhere.
+ * @typedef {object} View
+ * @property {HTMLElement} filters
+ * @property {HTMLElement} main
+ * @property {() => URLSearchParams} asked
+ * @property {(changes: Record<string, string | string[] | null>, replace?: boolean) => void} ask changes parameters of the address
+ * @property {(shown: import("./frame.js").Shown) => void} foot
+ * @property {AbortSignal} signal aborted when the reader leaves the page
+ */
+/**
+ * A page draws itself once; the function that it returns follows changes of its address.
+ * @typedef {{title: string, show: (view: View) => (() => Promise<void>)}} Page
+ */
+
+/** @type {Record<string, Page>} */
+const PAGES = { "": cloud, ask, tree };
+
+const HERE = new URL("../", import.meta.url).pathname;
+
+/** @type {{name: string, follow: () => Promise<void>, leaving: AbortController} | null} */
+let open = null;
+
+/** Show what the address asks for. */
+async function show() {
+  const name = location.pathname.slice(HERE.length);
+  const page = PAGES[name] ?? cloud;
+  if (open?.name !== name) {
+    open?.leaving.abort();
+    const leaving = new AbortController();
+    put(byId("filters"));
+    put(byId("content"));
+    put(byId("foot"));
+    byId("tip").hidden = true;
+    open = { name, follow: async () => {}, leaving };
+    for (const link of document.querySelectorAll("nav a")) {
+      const path = new URL(/** @type {HTMLAnchorElement} */ (link).href).pathname.slice(HERE.length);
+      if (path === name) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    open.follow = page.show(view(leaving.signal));
+    window.scrollTo(0, 0);
+  }
+  document.title = `${page.title} - roost`;
+  const shown = open;
+  try {
+    await shown.follow();
+  } catch (error) {
+    if (shown === open && !wasAborted(error)) failure(byId("content"), error, () => void show());
+  }
+}
+
+/**
+ * @param {AbortSignal} signal
+ * @returns {View}
+ */
+function view(signal) {
+  return {
+    filters: byId("filters"),
+    main: byId("content"),
+    signal,
+    asked: () => new URLSearchParams(location.search),
+    foot: (shown) => {
+      if (!signal.aborted) showFoot(shown);
+    },
+    ask: (changes, replace = false) => {
+      const url = new URL(location.href);
+      for (const [name, value] of Object.entries(changes)) {
+        url.searchParams.delete(name);
+        for (const each of [value].flat()) if (each) url.searchParams.append(name, each);
+      }
+      if (url.search !== location.search) go(url, replace);
+    },
+  };
+}
+
+/**
+ * @param {URL} url
+ * @param {boolean} [replace]
+ */
+function go(url, replace = false) {
+  if (replace) history.replaceState(null, "", url);
+  else history.pushState(null, "", url);
+  void show();
+}
+
+/** @param {MouseEvent} event */
+function followLink(event) {
+  const link = /** @type {Element} */ (event.target).closest?.("a");
+  const plain = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
+  if (!link || !plain || event.defaultPrevented || link.target || link.hasAttribute("download")) return;
+  const url = new URL(link.href);
+  if (url.origin !== location.origin || !url.pathname.startsWith(HERE) || url.hash) return;
+  if (PAGES[url.pathname.slice(HERE.length)] === undefined) return;
+  event.preventDefault();
+  go(url);
+}
+
+document.addEventListener("click", followLink);
+window.addEventListener("popstate", () => void show());
+setUpFrame((path) => go(new URL(path, new URL("../", import.meta.url))));
+void show();

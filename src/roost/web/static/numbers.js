@@ -1,0 +1,88 @@
+// Amounts, units and times as people read them.
+
+const WHOLE = new Intl.NumberFormat("en-US");
+const SHORT = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
+const COMPACT = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
+
+/** @param {number} value */
+export function whole(value) {
+  return WHOLE.format(value);
+}
+
+/**
+ * At most five characters, for small cells.
+ * @param {number} value
+ */
+export function compact(value) {
+  return Math.abs(value) < 10000 ? WHOLE.format(value) : COMPACT.format(value);
+}
+
+/** @type {[string, number, string[]][]} how names of classes end, the step between units, the units */
+const UNITS = [
+  ["_MB", 1024, ["MB", "GB", "TB", "PB"]],
+  ["_GB", 1000, ["GB", "TB", "PB"]],
+  ["_KILOBIT_PER_SEC", 1000, ["kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"]],
+  ["_BYTES", 1024, ["bytes", "kB", "MB", "GB", "TB"]],
+];
+
+/**
+ * An amount with its unit, as `8 GB`; nothing for classes that count things, and for small amounts.
+ * @param {string} resourceClass
+ * @param {number} value
+ */
+export function measured(resourceClass, value) {
+  const unit = UNITS.find(([ending]) => resourceClass.endsWith(ending));
+  if (unit === undefined || value === 0) return "";
+  const [, step, names] = unit;
+  let [shown, level] = [value, 0];
+  while (Math.abs(shown) >= step && level < names.length - 1) {
+    shown /= step;
+    level += 1;
+  }
+  return `${SHORT.format(shown)} ${names[level]}`;
+}
+
+/**
+ * `8 GB` where there is a unit, `4` elsewhere.
+ * @param {string} resourceClass
+ * @param {number} value
+ */
+export function readable(resourceClass, value) {
+  return measured(resourceClass, value) || whole(value);
+}
+
+/**
+ * A share in percent; `null` if there is nothing to have a share of.
+ * @param {number} part
+ * @param {number} all
+ */
+export function percent(part, all) {
+  return all > 0 ? Math.round((100 * part) / all) : null;
+}
+
+/**
+ * A count with its noun.
+ * @param {number} count
+ * @param {string} noun
+ */
+export function counted(count, noun) {
+  return `${whole(count)} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/**
+ * A time in the zone of the reader.
+ * @param {string} moment
+ */
+export function localTime(moment) {
+  return new Date(moment).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+}
+
+/** @param {string} uuid */
+export function shortUuid(uuid) {
+  return uuid.slice(0, 8);
+}
+
+/** @param {string} text */
+export function isUuid(text) {
+  return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
+}
