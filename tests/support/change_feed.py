@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlencode
 
+from roost.api.application import Application
 from roost.model.identifiers import new_uuid
-from support.api_client import Answer, ApiClient
+from support.api_client import Answer, ApiClient, environ_of
 from support.raw_client import RawClient, request
+from support.waiting import SECONDS_MAX
 
 EVENTS = "text/event-stream"
 
@@ -164,3 +167,62 @@ class EventStream(RawClient):
         if not size:
             raise EOFError
         return data
+
+
+class FollowedApplication:
+    """A stream of an application in this process, with the part of the server played by a test.
+
+    `pump` does what a thread of the server does after the application has woken the connection.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        last: str | None = None,
+        is_stopping: Callable[[], bool] = lambda: False,
+        **parameters: object,
+    ) -> None:
+        headers = {"accept": EVENTS, "x-auth-token": "admin"}
+        if last is not None:
+            headers["last-event-id"] = last
+        environ = environ_of("GET", changes_path(**parameters), b"", headers)
+        environ |= {"roost.follow": lambda: self.woken.set, "roost.is_stopping": is_stopping}
+        self.woken = threading.Event()
+        self.last = last
+        self.is_over = False
+        self.events: list[Event] = []
+        statuses: list[str] = []
+        self._pieces: Any = application(environ, lambda status, _: statuses.append(status))
+        self.status = int(statuses[0].split()[0])
+        self.body = b"".join(self._pieces) if self.status != 200 else b""
+
+    def pump(self) -> bool:
+        """Take the next piece; return whether the application had one, or the end."""
+        self.woken.clear()
+        piece = next(self._pieces, None)
+        self.is_over = piece is None
+        if piece:
+            self.events += events_of(piece)
+            self.last = self.events[-1].id
+        return piece != b""
+
+    def pump_all(self) -> None:
+        """Take all that there is now."""
+        while not self.is_over and self.pump():
+            pass
+
+    def follow_until(self, holds: Callable[[], bool]) -> None:
+        """Go on, as often as the application wakes the connection, until the condition holds."""
+        self.pump_all()
+        while not self.is_over and not holds():
+            assert self.woken.wait(SECONDS_MAX)
+            self.pump_all()
+
+    def close(self) -> None:
+        """Lose the connection."""
+        self._pieces.close()
+
+    @property
+    def changes(self) -> list[dict[str, Any]]:
+        """The changes of all events so far."""
+        return [change for event in self.events for change in event.changes]
