@@ -153,7 +153,7 @@ def assert_ordered(run: Run) -> None:
 def assert_unique(run: Run) -> None:
     """No change comes twice.
 
-    Mutant: a follower that was too slow joins a place that began before it read.
+    Mutant: a follower joins the hub at a place that began before the follower read.
     """
     for client in run.clients:
         assert len(client.requests) == len(set(client.requests))
@@ -162,7 +162,7 @@ def assert_unique(run: Run) -> None:
 def assert_reliable(run: Run) -> None:
     """No change is missed, and none comes that was rolled back.
 
-    Mutant: `_reach` notes a place after every page.
+    Mutant: a follower keeps the last page to itself that it reads before it joins the hub.
     """
     for client in run.clients:
         assert set(client.requests) == set(run.committed)
@@ -238,8 +238,9 @@ def test_a_look_that_fails_between_two_pages_repeats_and_loses_nothing(
     host = make_host(api, VCPU=20)
     stream = FollowedApplication(application)
     ids = [request_id(claim(api, host))]
-    stream.follow_until(lambda: len(stream.changes) == 1)
-    is_let_on, failed = threading.Event(), []
+    stream.follow_to(1)
+    is_let_on = threading.Event()
+    failed: list[ChangeCursor] = []
 
     def look(*_: object) -> None:
         if not is_let_on.is_set():
@@ -256,10 +257,54 @@ def test_a_look_that_fails_between_two_pages_repeats_and_loses_nothing(
         patch.setattr(hub, "read_changes", read)
         ids += [request_id(claim(api, host)) for _ in range(9)]
         is_let_on.set()
-        stream.follow_until(lambda: len(stream.changes) >= len(ids))
+        stream.follow_to(len(ids))
         assert failed
     ids.append(request_id(claim(api, host)))
-    stream.follow_until(lambda: len(stream.changes) >= len(ids))
+    stream.follow_to(len(ids))
+    assert requests_of(stream.changes) == ids
+    stream.close()
+
+
+def test_a_follower_that_is_ahead_of_the_place_of_the_hub_gets_nothing_twice(
+    application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mutant: a follower that falls behind takes any place, also one that began before."""
+    monkeypatch.setattr(hub, "_PAGE_ROWS", 2)
+    monkeypatch.setattr(hub, "_KEPT_BATCHES", 1)
+    api = application_client(application)
+    host = make_host(api, VCPU=20)
+    stream = FollowedApplication(application)
+    ids = [request_id(claim(api, host))]
+    stream.follow_to(1)
+    is_written, has_batch, is_behind = (threading.Event() for _ in range(3))
+    pages = []
+
+    def read(
+        connection: Connection, cursor: ChangeCursor, rows_max: int, until: Position | None = None
+    ) -> ReadPage:
+        if until is None:
+            pages.append(cursor)
+            if len(pages) == 2:
+                assert has_batch.wait(SECONDS_MAX)
+            if len(pages) == 4:
+                # The hub keeps the third page alone, and its place is before all of them.
+                assert is_behind.wait(SECONDS_MAX)
+        return changes.read_changes(connection, cursor, rows_max, until)
+
+    def look(connection: Connection, position: Position) -> ReadPage | None:
+        return None if is_written.is_set() else ReadPage((), ChangeCursor(position))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hub, "look_for_changes", look)
+        ids += [request_id(claim(api, host)) for _ in range(9)]
+        patch.setattr(hub, "read_changes", read)
+        is_written.set()
+        stream.follow_to(3)
+        has_batch.set()
+        wait_until(lambda: len(pages) == 4)
+        stream.pump_all()
+        is_behind.set()
+        stream.follow_to(len(ids))
     assert requests_of(stream.changes) == ids
     stream.close()
 
@@ -280,13 +325,13 @@ def test_a_thousand_followers_cost_one_reading_of_the_journal(
     streams = [FollowedApplication(application) for _ in range(1000)]
     written = request_id(claim(api, host))
     for stream in streams:
-        stream.follow_until(lambda each=stream: bool(each.changes))
+        stream.follow_to(1)
     # One thread reads for all.
     assert threading.active_count() <= before + 1
     with journal_statements(database) as statements:
         ids = [request_id(claim(api, host)) for _ in range(3)]
         for stream in streams:
-            stream.follow_until(lambda each=stream: len(each.changes) == 4)
+            stream.follow_to(4)
     # A reading asks for what is new, and then for all that its rows say.
     looks = sum(text.startswith("SELECT meta.value") for text in statements)
     rows = sum(text.startswith("SELECT roost_changes.id") for text in statements)

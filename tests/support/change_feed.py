@@ -51,7 +51,7 @@ def all_changes(api: ApiClient, since: str, **parameters: object) -> list[dict[s
 def make_host(api: ApiClient, parent: str | None = None, **totals: int) -> str:
     """A provider with these inventories."""
     uuid = new_uuid()
-    body = {"name": f"host {uuid}", "uuid": uuid, "parent_provider_uuid": parent}
+    body: dict[str, Any] = {"name": f"host {uuid}", "uuid": uuid, "parent_provider_uuid": parent}
     answer = api.post("/resource_providers", body)
     assert answer.status == 200, answer.body
     if totals:
@@ -94,7 +94,8 @@ class Event:
 
     def __init__(self, text: str) -> None:
         fields = dict(line.split(": ", 1) for line in text.splitlines() if not line.startswith(":"))
-        self.id = fields.get("id")
+        # Empty for a line that says when to ask again.
+        self.id = fields.get("id", "")
         self.retry = fields.get("retry")
         self.page: dict[str, Any] = json.loads(fields["data"]) if "data" in fields else {}
 
@@ -108,7 +109,7 @@ class Event:
 def events_of(body: bytes) -> list[Event]:
     """The events of a whole stream, without the line that says when to ask again."""
     texts = [text for text in body.decode().split("\n\n") if text]
-    return [event for event in map(Event, texts) if event.id is not None]
+    return [event for event in map(Event, texts) if event.id]
 
 
 class EventStream(RawClient):
@@ -146,7 +147,7 @@ class EventStream(RawClient):
             if mark:
                 self._text = rest
                 event = Event(text.decode())
-                if event.id is None:
+                if not event.id:
                     continue
                 self.last = event.id
                 return event
@@ -182,12 +183,12 @@ class FollowedApplication:
         is_stopping: Callable[[], bool] = lambda: False,
         **parameters: object,
     ) -> None:
+        self.woken = threading.Event()
         headers = {"accept": EVENTS, "x-auth-token": "admin"}
         if last is not None:
             headers["last-event-id"] = last
         environ = environ_of("GET", changes_path(**parameters), b"", headers)
         environ |= {"roost.follow": lambda: self.woken.set, "roost.is_stopping": is_stopping}
-        self.woken = threading.Event()
         self.last = last
         self.is_over = False
         self.events: list[Event] = []
@@ -210,6 +211,10 @@ class FollowedApplication:
         """Take all that there is now."""
         while not self.is_over and self.pump():
             pass
+
+    def follow_to(self, count: int) -> None:
+        """Go on until so many changes have come."""
+        self.follow_until(lambda: len(self.changes) >= count)
 
     def follow_until(self, holds: Callable[[], bool]) -> None:
         """Go on, as often as the application wakes the connection, until the condition holds."""
