@@ -252,7 +252,7 @@ class _Finding:
         return pooled
 
     def _is_loose(self, number: int, requirement_index: int) -> bool:
-        """Whether a flow does not cover the commodity, so that it bounds nothing there."""
+        """Whether several slots take the commodity: the flow then leaves it out."""
         counter = self._counters[number]
         return counter.part.slot_counts[requirement_index] > 1
 

@@ -34,7 +34,7 @@ class ChangeKind(StrEnum):
     TRAIT_NAMES = "trait_names"
 
 
-class Deed(StrEnum):
+class ProviderEvent(StrEnum):
     """What a write did to a provider itself."""
 
     CREATED = "created"
@@ -48,7 +48,8 @@ class Deed(StrEnum):
 class ChangeDetail(TypedDict, total=False):
     """What the kind of a change does not say, and what readers cannot look up later."""
 
-    deed: Deed
+    # What happened to the provider itself; rows in databases have this key.
+    event: ProviderEvent
     name: str
     # The uuid of the root of a new or deleted provider, or of the tree that a provider left.
     root: str
