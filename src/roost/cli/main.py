@@ -60,6 +60,7 @@ _COMMANDS_OF_HOST = {
     "trait": ("cloud.vocabulary:trait", "List, show, create and delete traits."),
     "class": ("cloud.vocabulary:resource_class", "List, show, create and delete resource classes."),
     "doctor": ("cloud.doctor:doctor", "Look for what is wrong with a server."),
+    "changes": ("cloud.changes:changes", "Tell what was written, and by which request."),
     "audit": ("cloud.audit:audit", "Find orphans and other things that are wrong."),
     "metrics-queries": (
         "cloud.metrics_queries:metrics_queries",
