@@ -23,7 +23,13 @@ from roost.search.capacity.capacity import (
     joined_blocks,
     joined_capacity,
 )
-from roost.search.capacity.limits import HoldingTrees, Limit, LimitSearch, PooledTrees, Recounts
+from roost.search.capacity.limiting_classes import (
+    HoldingTrees,
+    Limit,
+    LimitSearch,
+    PooledTrees,
+    Recounts,
+)
 from roost.search.capacity.linked import CoupledTree, PartOfTree, PoolStocks, taken_in_turn
 from roost.search.capacity.part_counter import PartCounter, PartTally
 from roost.search.capacity.parts import UNITS_MAX, parts_of
