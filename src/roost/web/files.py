@@ -15,6 +15,7 @@ PAGES: Mapping[str, str] = {
     "": "Cloud",
     "ask": "Ask",
     "tree": "Tree",
+    "consumers": "Consumers",
 }
 
 _MEDIA_TYPES = {

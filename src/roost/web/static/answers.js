@@ -2,8 +2,9 @@
 
 import { get } from "./api.js";
 import { h, put } from "./dom.js";
-import { drawTree, drawSharing, groupName } from "./drawing.js";
+import { groupName } from "./drawing.js";
 import { counted, whole } from "./numbers.js";
+import { picture } from "./picture.js";
 import { treeAddress } from "./tree.js";
 
 /** @typedef {import("./drawing.js").Tree} Tree */
@@ -83,10 +84,10 @@ async function candidates(found, signal) {
   const names = new Map([...trees.values()].flatMap((/** @type {Tree} */ tree) => tree.providers.map((one) => /** @type {[string, string]} */ ([one.uuid, one.name]))));
   const rootOf = (/** @type {string} */ uuid) => summaries[uuid].root_provider_uuid;
   const list = h("ol", { class: "candidates" }, requests.map((candidate, place) =>
-    h("li", {}, line(candidate, names), place < DRAWN_FIRST ? picture(candidate, trees, rootOf) : null)));
+    h("li", {}, line(candidate, names), place < DRAWN_FIRST ? drawn(candidate, trees, rootOf) : null)));
   const rest = requests.length - DRAWN_FIRST;
   const more = rest > 0 && h("button", { onclick: (/** @type {Event} */ event) => {
-    requests.forEach((candidate, place) => { if (place >= DRAWN_FIRST) list.children[place].append(picture(candidate, trees, rootOf)); });
+    requests.forEach((candidate, place) => { if (place >= DRAWN_FIRST) list.children[place].append(drawn(candidate, trees, rootOf)); });
     /** @type {HTMLElement} */ (event.target).remove();
   } }, `Draw the other ${whole(rest)}`);
   return h("section", { "aria-label": "Candidates" }, list, more);
@@ -110,7 +111,7 @@ function line(candidate, names) {
  * @param {Map<string, Tree>} trees
  * @param {(uuid: string) => string} rootOf
  */
-function picture(candidate, trees, rootOf) {
+function drawn(candidate, trees, rootOf) {
   /** @type {Map<string, Given>} */
   const given = new Map();
   const several = Object.keys(candidate.mappings).length > 1;
@@ -121,28 +122,7 @@ function picture(candidate, trees, rootOf) {
     }
   }
   const roots = [...new Set([...given.keys()].map(rootOf))];
-  const drawn = { given, small: true };
-  const pictures = roots.map((root) => trees.get(root)).filter((tree) => tree !== undefined).map((tree) =>
-    tree.providers.length === 1 && roots.length > 1 && tree.providers[0].traits.includes("MISC_SHARES_VIA_AGGREGATE")
-      ? drawSharing(tree.providers[0], drawn) : drawTree(pruned(tree, given), drawn));
-  return h("div", { class: "picture" }, pictures);
-}
-
-/**
- * A tree without the parts that give nothing, if they are many.
- * @param {Tree} tree
- * @param {Map<string, Given>} given
- * @returns {Tree}
- */
-function pruned(tree, given) {
-  if (tree.providers.length <= 12) return tree;
-  const byName = new Map(tree.providers.map((one) => [one.name, one]));
-  const kept = new Set([tree.providers[0].name]);
-  for (const provider of tree.providers) {
-    if (!given.has(provider.uuid)) continue;
-    for (let each = /** @type {typeof provider | undefined} */ (provider); each !== undefined; each = byName.get(each.parent ?? "")) kept.add(each.name);
-  }
-  return { ...tree, providers: tree.providers.filter((one) => kept.has(one.name)) };
+  return picture(given, roots.map((root) => trees.get(root)).filter((tree) => tree !== undefined));
 }
 
 // The funnel.

@@ -67,6 +67,17 @@ export function post(url, body, signal) {
 }
 
 /**
+ * Send a request that changes data. Only what the reader has seen and allowed is sent.
+ * @param {string} method
+ * @param {URL} url
+ * @param {unknown} body
+ */
+export function change(method, url, body) {
+  const content = body === null || body === undefined ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  return send(url, { method, ...content });
+}
+
+/**
  * @param {URL} url
  * @param {RequestInit} request
  * @returns {Promise<any>}
@@ -81,7 +92,7 @@ async function send(url, request) {
       continue;
     }
     if (!response.ok) throw await refusal(response);
-    return response.json();
+    return response.status === 204 ? null : response.json();
   }
 }
 

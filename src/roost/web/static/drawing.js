@@ -30,7 +30,7 @@ import { measured, readable, shortUuid, whole } from "./numbers.js";
  */
 /** @typedef {import("./dom.js").Child} Child */
 
-const SHARES = "MISC_SHARES_VIA_AGGREGATE";
+export const SHARES = "MISC_SHARES_VIA_AGGREGATE";
 const TRAITS_SHOWN = 2;
 
 /** @type {Map<string, number>} */

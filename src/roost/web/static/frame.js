@@ -171,7 +171,7 @@ async function findUuid(uuid, signal) {
   ]);
   const found = providers.map((/** @type {any} */ one) => treeOf(one.name, "provider"));
   const [holds] = Object.keys(allocations);
-  if (holds) found.push({ text: uuid, kind: "consumer", path: `./tree?${new URLSearchParams({ provider: holds, consumer: uuid })}` });
+  if (holds) found.push({ text: uuid, kind: "consumer", path: `./consumers?${new URLSearchParams({ consumer: uuid })}` });
   if (members.roots > 0) found.push({ text: uuid, kind: "aggregate", path: `./?${new URLSearchParams({ aggregate: uuid })}` });
   return found;
 }
@@ -243,10 +243,21 @@ async function findings() {
 
 // The foot.
 
+/**
+ * The request for a shell.
+ * @param {URL} url
+ * @param {string} method
+ * @param {unknown} [body]
+ */
+export function curlOf(url, method, body) {
+  const posted = body === undefined || body === null ? [] : ["-H 'content-type: application/json'", `-d ${quoted(JSON.stringify(body))}`];
+  const other = method === "GET" || (method === "POST" && posted.length > 0) ? [] : [`-X ${method}`];
+  return ["curl", ...other, "-H \"x-auth-token: $TOKEN\"", "-H 'openstack-api-version: placement 1.39'", ...posted, quoted(url.href)].join(" ");
+}
+
 /** @param {Shown} shown */
 export function showFoot(shown) {
-  const posted = shown.body === undefined ? [] : ["-H 'content-type: application/json'", `-d ${quoted(JSON.stringify(shown.body))}`];
-  const curl = ["curl", "-H \"x-auth-token: $TOKEN\"", "-H 'openstack-api-version: placement 1.39'", ...posted, quoted(shown.url.href)].join(" ");
+  const curl = curlOf(shown.url, shown.body === undefined ? "GET" : "POST", shown.body);
   const json = h("a", { href: shown.url.href, onclick: (/** @type {Event} */ event) => openJson(event, shown) }, shown.body === undefined ? "JSON" : "POST");
   put(byId("foot"),
     h("div", { class: "copies" },

@@ -3,6 +3,7 @@
 import { wasAborted } from "./api.js";
 import { page as ask } from "./ask.js";
 import { page as cloud } from "./cloud.js";
+import { page as consumers } from "./consumers.js";
 import { byId, put } from "./dom.js";
 import { failure, setUpFrame, showFoot } from "./frame.js";
 import { page as tree } from "./tree.js";
@@ -23,7 +24,7 @@ import { page as tree } from "./tree.js";
  */
 
 /** @type {Record<string, Page>} */
-const PAGES = { "": cloud, ask, tree };
+const PAGES = { "": cloud, ask, tree, consumers };
 
 const HERE = new URL("../", import.meta.url).pathname;
 
