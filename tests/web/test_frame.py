@@ -23,6 +23,7 @@ PAGES = {
     "tree": ("tree", {"provider": "demo-host-026", "consumers": "yes"}),
     "no tree": ("tree", {}),
     "consumers": ("consumers", {"group": "project"}),
+    "changes": ("changes", {}),
     "nothing fits": ("ask", {"query": NEARLY_FITS}),
     "fits": ("ask", {"query": "resources=VCPU:4,DISK_GB:10", "change": "drain demo-host-000"}),
 }
@@ -37,7 +38,7 @@ def test_no_page_has_a_serious_violation_of_accessibility(
     path, parameters = PAGES[name]
     window.page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
     window.open(path, **parameters)
-    window.page.wait_for_selector(".cell, .box, h1, .names, tbody")
+    window.page.wait_for_selector(".cell, .box, h1, .names, tbody, .feed")
     assert window.violations() == []
 
 

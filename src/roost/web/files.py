@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -16,14 +17,19 @@ PAGES: Mapping[str, str] = {
     "ask": "Ask",
     "tree": "Tree",
     "consumers": "Consumers",
+    "changes": "Changes",
 }
 
 _MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
+    ".json": "application/json",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
 HTML = "text/html; charset=utf-8"
+
+# Types and explanations are for readers of the source. `/**` stands nowhere else in the scripts.
+_COMMENTS = re.compile(rb"/\*\*(?s:.*?)\*/[ \n]*|^ *//.*\n", re.MULTILINE)
 
 # A browser loads nothing from elsewhere, and runs nothing that data brings.
 SECURITY_HEADERS = (
@@ -60,7 +66,10 @@ def static_files() -> Mapping[str, WebFile]:
     for path in directory.iterdir():
         media_type = _MEDIA_TYPES.get(f".{path.name.rpartition('.')[2]}")
         if media_type is not None:
-            found[path.name] = WebFile.of(path.read_bytes(), media_type)
+            body = path.read_bytes()
+            if path.name.endswith(".js"):
+                body = _COMMENTS.sub(b"", body)
+            found[path.name] = WebFile.of(body, media_type)
     return found
 
 

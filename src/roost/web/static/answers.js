@@ -7,25 +7,14 @@ import { counted, whole } from "./numbers.js";
 import { picture } from "./picture.js";
 import { treeAddress } from "./tree.js";
 
-/** @typedef {import("./drawing.js").Tree} Tree */
-/** @typedef {import("./drawing.js").Given} Given */
-/** @typedef {import("./main.js").View} View */
-/** @typedef {{allocations: Record<string, {resources: Record<string, number>}>, mappings: Record<string, string[]>, alternatives?: Record<string, number>}} Candidate */
-/** @typedef {{stage: string, providers?: number, trees: number, text: string}} Step */
 /** How many candidates a query without a limit shows. */
 export const LIMIT = 60;
-
-/** @typedef {{query: string, provider: string, candidates: any, explanation: any, capacity: any}} Found */
 
 const DRAWN_FIRST = 6;
 // How the sentence of a stage begins. Its numbers stand in their columns already.
 const COUNTED = /^(Group \S+: )?\d+ (providers?( in \d+ trees?)?|trees?) /;
 
-/**
- * @param {Found} found
- * @param {View} view
- * @param {AbortSignal} signal
- */
+/** @param {Found} found @param {View} view @param {AbortSignal} signal */
 export async function drawAnswer(found, view, signal) {
   const { explanation } = found;
   return [
@@ -70,10 +59,7 @@ function lower(text) {
 
 // Candidates.
 
-/**
- * @param {Found} found
- * @param {AbortSignal} signal
- */
+/** @param {Found} found @param {AbortSignal} signal */
 async function candidates(found, signal) {
   /** @type {Candidate[]} */
   const requests = found.candidates.allocation_requests;
@@ -127,10 +113,7 @@ function drawn(candidate, trees, rootOf) {
 
 // The funnel.
 
-/**
- * @param {any} explanation
- * @param {boolean} folded
- */
+/** @param {any} explanation @param {boolean} folded */
 function funnel(explanation, folded) {
   /** @type {{group: string, alternative?: number, funnel: Step[]}[]} */
   const groups = explanation.groups;
@@ -143,11 +126,7 @@ function funnel(explanation, folded) {
   return h("details", { class: "funnel", open: !folded }, h("summary", {}, h("h2", {}, "What each stage leaves"), h("span", { class: "quiet" }, " providers · trees")), tables);
 }
 
-/**
- * @param {string} title
- * @param {Step[]} funnel
- * @param {number} most
- */
+/** @param {string} title @param {Step[]} funnel @param {number} most */
 function steps(title, funnel, most) {
   let before = most;
   // A stage that leaves all it gets has nothing to tell.
@@ -170,10 +149,7 @@ function steps(title, funnel, most) {
 
 // Misses and hints.
 
-/**
- * @param {any[]} found
- * @param {View} view
- */
+/** @param {any[]} found @param {View} view */
 function misses(found, view) {
   if (found.length === 0) return null;
   return h("section", {}, h("h2", {}, "Nearest misses"), h("table", { class: "misses" }, h("tbody", {}, found.map((miss) => h("tr", {},
@@ -182,10 +158,7 @@ function misses(found, view) {
     h("td", {}, h("button", { class: "link", "aria-label": `Why not ${miss.root.name}?`, onclick: () => view.ask({ provider: miss.root.name }) }, "why?")))))));
 }
 
-/**
- * @param {{text: string, query: string}[]} found
- * @param {View} view
- */
+/** @param {{text: string, query: string}[]} found @param {View} view */
 function hints(found, view) {
   const list = h("div", { class: "hints" });
   put(list, found.map((hint) => h("button", { class: "hint", title: hint.query, onclick: () => view.ask({ query: hint.query }) }, hint.text)));

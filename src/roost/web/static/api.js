@@ -13,11 +13,7 @@ let asking = null;
 
 /** What the server refuses, or that it does not answer. */
 export class Refusal extends Error {
-  /**
-   * @param {number} status 0 if there is no answer
-   * @param {string} text
-   * @param {string} [code]
-   */
+  /** @param {number} status 0 if there is no answer @param {string} text @param {string} [code] */
   constructor(status, text, code = "") {
     super(text);
     this.status = status;
@@ -46,21 +42,12 @@ export function address(path, parameters = {}) {
   return url;
 }
 
-/**
- * @param {URL} url
- * @param {AbortSignal} [signal]
- * @returns {Promise<any>}
- */
+/** @param {URL} url @param {AbortSignal} [signal] @returns {Promise<any>} */
 export function get(url, signal) {
   return send(url, { signal });
 }
 
-/**
- * @param {URL} url
- * @param {unknown} body
- * @param {AbortSignal} [signal]
- * @returns {Promise<any>}
- */
+/** @param {URL} url @param {unknown} body @param {AbortSignal} [signal] @returns {Promise<any>} */
 export function post(url, body, signal) {
   const headers = { "content-type": "application/json" };
   return send(url, { method: "POST", headers, body: JSON.stringify(body), signal });
@@ -77,12 +64,14 @@ export function change(method, url, body) {
   return send(url, { method, ...content });
 }
 
-/**
- * @param {URL} url
- * @param {RequestInit} request
- * @returns {Promise<any>}
- */
+/** @param {URL} url @param {RequestInit} request @returns {Promise<any>} */
 async function send(url, request) {
+  const response = await open(url, request);
+  return response.status === 204 ? null : response.json();
+}
+
+/** The answer to a request that is not refused. @param {URL} url @param {RequestInit} request */
+export async function open(url, request) {
   for (;;) {
     if (!token) token = await typedToken("");
     const response = await answer(url, request);
@@ -92,7 +81,7 @@ async function send(url, request) {
       continue;
     }
     if (!response.ok) throw await refusal(response);
-    return response.status === 204 ? null : response.json();
+    return response;
   }
 }
 

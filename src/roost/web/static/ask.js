@@ -8,9 +8,7 @@ import { build, parse } from "./query.js";
 import { RequestForm } from "./request_form.js";
 import { WhatIf } from "./whatif.js";
 
-/** @typedef {import("./main.js").View} View */
-
-/** @type {import("./main.js").Page} */
+/** @type {Page} */
 export const page = { title: "Ask", show };
 
 /** @type {[string, string][]} */
@@ -83,21 +81,14 @@ function show(view) {
   };
 }
 
-/**
- * @param {string} query
- * @param {string} provider
- */
+/** @param {string} query @param {string} provider */
 function found(query, provider) {
   const url = address(`roost/explain?${query}`);
   if (provider) url.searchParams.set("provider", provider);
   return url;
 }
 
-/**
- * @param {string} query
- * @param {string} provider
- * @param {AbortSignal} signal
- */
+/** @param {string} query @param {string} provider @param {AbortSignal} signal */
 async function ask(query, provider, signal) {
   const [candidates, explanation, capacity] = await Promise.all([
     get(limited(query), signal),

@@ -9,23 +9,9 @@ import { age, counted, localTime, resourceWords, shortUuid } from "./numbers.js"
 import { picture } from "./picture.js";
 import { treeAddress } from "./tree.js";
 
-/** @typedef {{uuid: string, name: string}} Named */
-/**
- * @typedef {object} Consumer
- * @property {string} consumer
- * @property {string} consumer_type
- * @property {string} project_id
- * @property {string} user_id
- * @property {string} created_at
- * @property {number} size
- * @property {string} [query]
- * @property {Record<string, number>} resources
- * @property {{provider: Named, root: Named, resources: Record<string, number>}[]} allocations
- */
-
 const PAGE = 200;
 const ASKED = ["type", "project", "user", "provider", "older_than", "order"];
-/** @type {import("./filters.js").Field[]} */
+/** @type {Field[]} */
 const FIELDS = [
   { name: "type", label: "type", hint: "any", size: 10 },
   { name: "project", label: "project", hint: "any" },
@@ -42,10 +28,10 @@ const KEYS = {
   host: (one) => [...new Set(one.allocations.map(({ root }) => root.name))].sort().join(" + ") || "holds nothing",
 };
 
-/** @type {import("./main.js").Page} */
+/** @type {Page} */
 export const page = { title: "Consumers", show };
 
-/** @param {import("./main.js").View} view */
+/** @param {View} view */
 function show(view) {
   const form = filterForm(view, FIELDS);
   const drawn = h("div", {});
@@ -91,15 +77,12 @@ function show(view) {
   };
 }
 
-/**
- * @param {URLSearchParams} asked
- * @param {string | null} marker
- */
+/** @param {URLSearchParams} asked @param {string | null} marker */
 function listAddress(asked, marker) {
   return address("roost/consumers", { ...Object.fromEntries(ASKED.map((name) => [name, asked.get(name)])), page_limit: PAGE, marker });
 }
 
-/** @param {import("./main.js").View} view */
+/** @param {View} view */
 function foot(view) {
   const asked = view.asked();
   const one = asked.get("consumer");
@@ -109,7 +92,7 @@ function foot(view) {
     : { url: listAddress(asked, null), command: command("consumer", "list", ...options) });
 }
 
-/** @param {import("./main.js").View} view */
+/** @param {View} view */
 function noConsumers(view) {
   const isFiltered = ASKED.some((name) => name !== "order" && view.asked().get(name));
   const forget = () => view.ask(Object.fromEntries(ASKED.map((name) => [name, null])));
@@ -119,11 +102,7 @@ function noConsumers(view) {
 
 // The table.
 
-/**
- * @param {Consumer[]} found
- * @param {((one: Consumer) => string) | undefined} key
- * @param {boolean} isPart
- */
+/** @param {Consumer[]} found @param {((one: Consumer) => string) | undefined} key @param {boolean} isPart */
 function groups(found, key, isPart) {
   const least = isPart ? "The first " : "";
   const all = h("h2", {}, `${least}${counted(found.length, "consumer")}`, " ", h("span", { class: "quiet" }, sum(found)));
@@ -144,10 +123,7 @@ function sum(found) {
   return resourceWords(all);
 }
 
-/**
- * @param {Consumer[]} found
- * @param {string} title
- */
+/** @param {Consumer[]} found @param {string} title */
 function rows(found, title) {
   return h("table", { class: "wide", "aria-label": title },
     h("thead", {}, h("tr", {}, ["consumer", "type", "project", "age", "holds", "where", "share"].map((name) => h("th", { scope: "col" }, name)))),
@@ -178,10 +154,7 @@ function link(changes) {
 
 // One consumer.
 
-/**
- * @param {HTMLElement} place
- * @param {import("./main.js").View} view
- */
+/** @param {HTMLElement} place @param {View} view */
 async function drawOne(place, view) {
   const uuid = view.asked().get("consumer");
   if (!uuid) return put(place);

@@ -2,11 +2,9 @@
 
 import { h, select } from "./dom.js";
 
-/** @typedef {{name: string, label: string, hint?: string, size?: number, choices?: [string, string][]}} Field */
-
 /**
  * A form with these fields; `fill` shows what is asked.
- * @param {import("./main.js").View} view
+ * @param {View} view
  * @param {Field[]} fields
  * @param {Node[]} [more] what stands at the end of the row
  */

@@ -5,9 +5,6 @@ import { h, put } from "./dom.js";
 import { curlOf } from "./frame.js";
 import { counted } from "./numbers.js";
 
-/** @typedef {{method: string, path: string, body: unknown}} Mend */
-/** @typedef {{kind: string, text: string, consumer: string | null, provider: {name: string} | null, mend: Mend | null}} Finding */
-
 const SHOWN_FIRST = 5;
 
 export class Findings {

@@ -4,12 +4,6 @@ import { address, answer, get, onMissingToken, post, Refusal, SERVICE } from "./
 import { byId, h, put, quietly } from "./dom.js";
 import { counted, isUuid } from "./numbers.js";
 
-/**
- * What the foot tells: the address of exactly what is shown, the command that shows the same, and
- * the body if it is a POST.
- * @typedef {{url: URL, command: string, body?: unknown, note?: string}} Shown
- */
-
 /** @param {(path: string) => void} go */
 export function setUpFrame(go) {
   setUpToken();
@@ -83,7 +77,7 @@ function setUpSearch(go) {
     if (chosen < 0) text.removeAttribute("aria-activedescendant");
     else text.setAttribute("aria-activedescendant", entries[chosen].id);
   };
-  const draw = (/** @type {Found[]} */ found) => {
+  const draw = (/** @type {Entry[]} */ found) => {
     put(list, found.map((entry, index) =>
       h("li", { role: "option", id: `found-${index}`, "data-path": entry.path, "aria-selected": "false",
         onmousedown: (/** @type {Event} */ event) => { event.preventDefault(); leave(entry.path); } },
@@ -132,13 +126,11 @@ function setUpSearch(go) {
   });
 }
 
-/** @typedef {{text: string, kind: string, path: string}} Found */
-
 /**
  * What has this name or uuid: providers, then traits, then a consumer.
  * @param {string} wanted
  * @param {AbortSignal} signal
- * @returns {Promise<Found[]>}
+ * @returns {Promise<Entry[]>}
  */
 async function find(wanted, signal) {
   if (isUuid(wanted)) return findUuid(wanted.toLowerCase(), signal);
@@ -158,11 +150,7 @@ async function find(wanted, signal) {
   ];
 }
 
-/**
- * @param {string} uuid
- * @param {AbortSignal} signal
- * @returns {Promise<Found[]>}
- */
+/** @param {string} uuid @param {AbortSignal} signal @returns {Promise<Entry[]>} */
 async function findUuid(uuid, signal) {
   const [{ resource_providers: providers }, { allocations }, members] = await Promise.all([
     get(address("resource_providers", { uuid }), signal),
@@ -176,10 +164,7 @@ async function findUuid(uuid, signal) {
   return found;
 }
 
-/**
- * @param {string} name
- * @param {string} kind
- */
+/** @param {string} name @param {string} kind */
 function treeOf(name, kind) {
   return { text: name, kind, path: `./tree?${new URLSearchParams({ provider: name })}` };
 }
@@ -262,7 +247,7 @@ export function showFoot(shown) {
   put(byId("foot"),
     h("div", { class: "copies" },
       h("span", {}, json, " ", copyButton("address of the JSON", shown.url.href)),
-      h("span", {}, "command ", h("code", {}, shown.command), " ", copyButton("command", shown.command)),
+      shown.command && h("span", {}, "command ", h("code", {}, shown.command), " ", copyButton("command", shown.command)),
       h("span", {}, "curl ", h("code", { class: "clipped" }, curl), " ", copyButton("curl command", curl))),
     shown.note ? h("div", { class: "note" }, shown.note) : null);
 }
@@ -279,10 +264,7 @@ async function openJson(event, shown) {
   window.open(link, "_blank");
 }
 
-/**
- * @param {string} what
- * @param {string} text
- */
+/** @param {string} what @param {string} text */
 function copyButton(what, text) {
   const button = h("button", { class: "quiet copy", "aria-label": `Copy the ${what}`, title: `Copy the ${what}` }, "copy");
   button.addEventListener("click", async () => {

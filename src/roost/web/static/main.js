@@ -2,29 +2,15 @@
 
 import { wasAborted } from "./api.js";
 import { page as ask } from "./ask.js";
+import { page as changes } from "./changes.js";
 import { page as cloud } from "./cloud.js";
 import { page as consumers } from "./consumers.js";
 import { byId, put } from "./dom.js";
 import { failure, setUpFrame, showFoot } from "./frame.js";
 import { page as tree } from "./tree.js";
 
-/**
- * What a page gets: where to draw, what is asked, and how to go elsewhere.
- * @typedef {object} View
- * @property {HTMLElement} filters
- * @property {HTMLElement} main
- * @property {() => URLSearchParams} asked
- * @property {(changes: Record<string, string | string[] | null>, replace?: boolean) => void} ask changes parameters of the address
- * @property {(shown: import("./frame.js").Shown) => void} foot
- * @property {AbortSignal} signal aborted when the reader leaves the page
- */
-/**
- * A page draws itself once; the function that it returns follows changes of its address.
- * @typedef {{title: string, show: (view: View) => (() => Promise<void>)}} Page
- */
-
 /** @type {Record<string, Page>} */
-const PAGES = { "": cloud, ask, tree, consumers };
+const PAGES = { "": cloud, ask, tree, consumers, changes };
 
 const HERE = new URL("../", import.meta.url).pathname;
 
@@ -60,10 +46,7 @@ async function show() {
   }
 }
 
-/**
- * @param {AbortSignal} signal
- * @returns {View}
- */
+/** @param {AbortSignal} signal @returns {View} */
 function view(signal) {
   return {
     filters: byId("filters"),
@@ -84,10 +67,7 @@ function view(signal) {
   };
 }
 
-/**
- * @param {URL} url
- * @param {boolean} [replace]
- */
+/** @param {URL} url @param {boolean} [replace] */
 function go(url, replace = false) {
   if (replace) history.replaceState(null, "", url);
   else history.pushState(null, "", url);

@@ -3,16 +3,10 @@
 import { h } from "./dom.js";
 import { drawSharing, drawTree, SHARES } from "./drawing.js";
 
-/** @typedef {import("./drawing.js").Tree} Tree */
-/** @typedef {import("./drawing.js").Given} Given */
-
 // A larger tree is drawn without the parts that give nothing.
 const BOXES_MAX = 12;
 
-/**
- * @param {Map<string, Given>} given by the uuid of the provider
- * @param {Tree[]} trees
- */
+/** @param {Map<string, Given>} given by the uuid of the provider @param {Tree[]} trees */
 export function picture(given, trees) {
   const drawn = { given, small: true };
   return h("div", { class: "picture" }, trees.map((tree) =>
@@ -20,11 +14,7 @@ export function picture(given, trees) {
       ? drawSharing(tree.providers[0], drawn) : drawTree(pruned(tree, given), drawn)));
 }
 
-/**
- * @param {Tree} tree
- * @param {Map<string, Given>} given
- * @returns {Tree}
- */
+/** @param {Tree} tree @param {Map<string, Given>} given @returns {Tree} */
 function pruned(tree, given) {
   if (tree.providers.length <= BOXES_MAX) return tree;
   const byName = new Map(tree.providers.map((one) => [one.name, one]));
