@@ -74,14 +74,15 @@ def static_files() -> Mapping[str, WebFile]:
 
 
 @cache
-def page(name: str, *, needs_token: bool) -> WebFile:
-    """The document of a page. Links are relative, so a prefix of the service changes nothing."""
+def page(name: str, *, token: str) -> WebFile:
+    """The document of a page. Links are relative, so a prefix of the service changes nothing.
+
+    Its scripts send the token, unless it is empty: then the reader types one.
+    """
     template = Template((files("roost.web") / "static" / "page.html").read_text())
     links = "\n".join(
         f'        <a href="./{path}"{" aria-current=page" if path == name else ""}>{title}</a>'
         for path, title in PAGES.items()
     )
-    text = template.substitute(
-        title=escape(PAGES[name]), links=links, caller="token" if needs_token else "anyone"
-    )
+    text = template.substitute(title=escape(PAGES[name]), links=links, token=escape(token))
     return WebFile.of(text.encode(), HTML)

@@ -17,12 +17,19 @@ const COUNTED = /^(Group \S+: )?\d+ (providers?( in \d+ trees?)?|trees?) /;
 /** @param {Found} found @param {View} view @param {AbortSignal} signal */
 export async function drawAnswer(found, view, signal) {
   const { explanation } = found;
+  if (explanation === null) return [withoutReasons(found.candidates.allocation_requests.length), await candidates(found, signal)];
   return [
     verdict(found),
     explanation.feasible && !found.provider ? await candidates(found, signal) : null,
     funnel(explanation, explanation.feasible),
     explanation.feasible ? null : [misses(explanation.misses, view), hints(explanation.hints, view)],
   ].flat();
+}
+
+/** What a server other than Roost can tell. @param {number} number */
+function withoutReasons(number) {
+  return h("div", { class: "verdict" }, h("h1", {}, number > 0 ? `It fits: ${number < LIMIT ? counted(number, "candidate") : `the first ${number} candidates`}` : "Nothing fits"),
+    h("p", { class: "missing" }, "This server does not say why, and does not count how many more fit."));
 }
 
 /** @param {Found} found */

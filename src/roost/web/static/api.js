@@ -4,12 +4,14 @@
 export const SERVICE = new URL("../../", import.meta.url);
 
 const VERSION = "placement 1.39";
-// With noauth2 every name will do. Else the token is typed, and lives only here.
-let token = document.querySelector('meta[name="roost-caller"]')?.getAttribute("content") === "anyone" ? "admin" : "";
+// The server says what to send if nothing needs to be typed. The link of `roost ui` has a key. Else the token is typed, and lives only here.
+let token = document.querySelector('meta[name="roost-token"]')?.getAttribute("content") || new URLSearchParams(location.hash.slice(1)).get("key") || "";
 /** @type {(refusal: string) => Promise<string>} */
 let askForToken = async () => "";
 /** @type {Promise<string> | null} */
 let asking = null;
+
+const LACKING = "lacking";
 
 /** What the server refuses, or that it does not answer. */
 export class Refusal extends Error {
@@ -18,6 +20,11 @@ export class Refusal extends Error {
     super(text);
     this.status = status;
     this.code = code;
+  }
+
+  /** Whether the server has no such route at all. */
+  get isLacking() {
+    return this.code === LACKING;
   }
 }
 
@@ -111,8 +118,10 @@ function typedToken(refused) {
 /** @param {Response} response */
 async function refusal(response) {
   try {
-    const [first] = (await response.json()).errors;
-    return new Refusal(response.status, String(first.detail).trim(), first.code ?? "");
+    const [{ detail, code = "" }] = (await response.json()).errors;
+    const path = new URL(response.url).pathname.slice(SERVICE.pathname.length - 1);
+    const isLacking = response.status === 404 && path.startsWith("/roost/") && !code.startsWith("roost.");
+    return isLacking ? new Refusal(404, `This server does not offer ${path}: it is an older Roost, or another placement service.`, LACKING) : new Refusal(response.status, String(detail).trim(), code);
   } catch {
     return new Refusal(response.status, `The server answers ${response.status} ${response.statusText}.`);
   }

@@ -92,10 +92,20 @@ function found(query, provider) {
 async function ask(query, provider, signal) {
   const [candidates, explanation, capacity] = await Promise.all([
     get(limited(query), signal),
-    get(found(query, provider), signal),
-    get(address(`roost/capacity?${query}`), signal),
+    offered(found(query, provider), signal),
+    offered(address(`roost/capacity?${query}`), signal),
   ]);
   return { query, provider, candidates, explanation, capacity };
+}
+
+/** The answer; `null` if the server has no such route. @param {URL} url @param {AbortSignal} signal */
+async function offered(url, signal) {
+  try {
+    return await get(url, signal);
+  } catch (error) {
+    if (error instanceof Refusal && error.isLacking) return null;
+    throw error;
+  }
 }
 
 /** @param {string} query */

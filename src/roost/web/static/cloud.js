@@ -7,7 +7,7 @@ import { command } from "./frame.js";
 import { follow } from "./live.js";
 import { measured, percent, whole } from "./numbers.js";
 import { arrange, AUDITED, keep, readRows, sums } from "./roots.js";
-import { content, noProviders, readTree, treeAddress } from "./tree.js";
+import { content, noProviders, readTree, someTrees, treeAddress } from "./tree.js";
 
 /** @type {[string, string][]} */
 const FULLNESS = [["", "any"], ["over", "over capacity"], ["90", "90 % or more"], ["50", "50 % or more"], ["empty", "nothing used"], ["cleaning", "needs cleaning"], ["fits", "still fits"], ["none", "nothing fits"]];
@@ -71,9 +71,10 @@ function show(view) {
       try {
         await draw(asked);
       } catch (error) {
-        if (!(error instanceof Refusal) || error.status !== 400) throw error;
+        if (!(error instanceof Refusal) || !(error.isLacking || error.status === 400)) throw error;
         form.fill(asked, null);
         put(totals);
+        if (error.isLacking) return grid.say(h("div", {}, h("p", { class: "missing" }, error.message), await someTrees(view.signal)));
         grid.say(h("div", { class: "state", role: "alert" }, h("h2", {}, "The server does not take this"), h("p", {}, error.message)));
       }
     }

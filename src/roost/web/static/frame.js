@@ -136,7 +136,8 @@ async function find(wanted, signal) {
   if (isUuid(wanted)) return findUuid(wanted.toLowerCase(), signal);
   const custom = wanted.toUpperCase();
   const [roots, exact, traits] = await Promise.all([
-    get(address("roost/overview", { name: `*${wanted.replaceAll("*", "")}*`, page_limit: 8 }), signal),
+    // A server without an overview finds whole names only.
+    get(address("roost/overview", { name: `*${wanted.replaceAll("*", "")}*`, page_limit: 8 }), signal).catch(() => ({ columns: [], rows: [] })),
     get(address("resource_providers", { name: wanted }), signal),
     /^[A-Z0-9_]+$/.test(custom) ? get(address("traits", { name: `startswith:${custom}` }), signal) : { traits: [] },
   ]);
@@ -155,7 +156,7 @@ async function findUuid(uuid, signal) {
   const [{ resource_providers: providers }, { allocations }, members] = await Promise.all([
     get(address("resource_providers", { uuid }), signal),
     get(address(`allocations/${uuid}`), signal),
-    get(address("roost/overview", { aggregate: uuid, page_limit: 1 }), signal),
+    get(address("roost/overview", { aggregate: uuid, page_limit: 1 }), signal).catch(() => ({ roots: 0 })),
   ]);
   const found = providers.map((/** @type {any} */ one) => treeOf(one.name, "provider"));
   const [holds] = Object.keys(allocations);
@@ -197,6 +198,7 @@ function setUpHealth() {
 async function readiness() {
   try {
     const response = await answer(address("readyz"), {});
+    if (response.status === 404) return { ready: true, word: "answers", lines: [h("span", {}, "This server does not tell whether it is ready.")] };
     const body = await response.json();
     const checks = Object.entries(body.checks).map(([name, check]) =>
       h("span", { class: check.ok ? "" : "over" }, h("b", {}, name), " ", check.text));

@@ -69,6 +69,8 @@ function view(signal) {
 
 /** @param {URL} url @param {boolean} [replace] */
 function go(url, replace = false) {
+  // The key of `roost ui` lasts for a reload.
+  url.hash = location.hash.startsWith("#key=") ? location.hash : "";
   if (replace) history.replaceState(null, "", url);
   else history.pushState(null, "", url);
   void show();
@@ -80,7 +82,7 @@ function followLink(event) {
   const plain = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
   if (!link || !plain || event.defaultPrevented || link.target || link.hasAttribute("download")) return;
   const url = new URL(link.href);
-  if (url.origin !== location.origin || !url.pathname.startsWith(HERE) || url.hash) return;
+  if (url.origin !== location.origin || !url.pathname.startsWith(HERE) || link.hash) return;
   if (PAGES[url.pathname.slice(HERE.length)] === undefined) return;
   event.preventDefault();
   go(url);

@@ -143,21 +143,23 @@ function filters(view) {
   });
 }
 
-/**
- * Without a name, the page offers the first hosts.
- * @param {View} view
- * @param {HTMLElement} place
- */
+/** Without a name, the page offers the first hosts. @param {View} view @param {HTMLElement} place */
 async function chooseOne(view, place) {
-  const overview = await get(address("roost/overview", { page_limit: 200 }), view.signal);
-  const at = overview.columns.indexOf("name");
-  const names = overview.rows.map((/** @type {any[]} */ row) => String(row[at])).sort();
-  view.foot({ url: address("roost/trees"), command: command("provider", "list") });
-  if (names.length === 0) return put(place, noProviders());
-  put(place, h("div", { class: "state" }, h("h2", {}, "Which tree?"),
-    h("p", {}, `${counted(overview.roots, "tree")}. Choose one, or press / and type a part of a name.`),
-    h("ul", { class: "names" }, names.map((/** @type {string} */ name) =>
-      h("li", {}, h("a", { href: `./tree?${new URLSearchParams({ provider: name })}` }, name))))));
+  view.foot({ url: address("resource_providers"), command: command("provider", "list") });
+  put(place, await someTrees(view.signal));
+}
+
+const NAMES_MAX = 500;
+
+/** The names of roots, as every placement server has them. @param {AbortSignal} signal */
+export async function someTrees(signal) {
+  const { resource_providers: found } = await get(address("resource_providers"), signal);
+  const names = found.filter((/** @type {any} */ one) => !one.parent_provider_uuid).map((/** @type {Named} */ one) => one.name).sort();
+  if (names.length === 0) return noProviders();
+  return h("div", { class: "state" }, h("h2", {}, "Which tree?"),
+    h("p", {}, `${counted(names.length, "tree")}. Choose one, or press / and type a part of a name.`),
+    h("ul", { class: "names" }, names.slice(0, NAMES_MAX).map((/** @type {string} */ name) =>
+      h("li", {}, h("a", { href: `./tree?${new URLSearchParams({ provider: name })}` }, name)))));
 }
 
 /** What a server without providers shows. */
