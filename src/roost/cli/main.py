@@ -40,6 +40,7 @@ _COMMANDS_OF_HOST = {
     "owner": ("owner:owner", "Show what owners of this machine have written, and where."),
     "context": ("context:context", "Give servers names, and choose one of them."),
     "top": ("cloud.top:top", "Show what a server does, live."),
+    "ui": ("ui.command:ui", "Serve the pages in front of any placement server."),
     "candidates": ("ask.candidates:candidates", "Show where a request fits."),
     "explain": ("ask.explain:explain", "Say why a request has candidates or none."),
     "why": ("ask.explain:why", "Say why a request fits on one host or not."),
