@@ -210,7 +210,7 @@ function filters(view) {
   const form = h("form", { class: "row", onsubmit: (/** @type {Event} */ event) => event.preventDefault() },
     h("label", {}, h("span", {}, "class"), " ", classes),
     h("label", {}, h("span", {}, "or request"), " ", inputs.fits),
-    order, groups, then, full,
+    order, full, h("span", { class: "together" }, groups, then),
     inputs.name, inputs.trait, inputs.aggregate);
   form.addEventListener("change", (event) => {
     const field = /** @type {HTMLInputElement} */ (event.target);
@@ -228,6 +228,7 @@ function filters(view) {
       for (const [label, name] of /** @type {[HTMLLabelElement, string][]} */ ([[order, "order"], [groups, "group"], [then, "then"], [full, "full"]])) {
         fillField(/** @type {HTMLSelectElement} */ (label.querySelector("select")), asked.get(name) ?? "");
       }
+      then.hidden = !asked.get("group");
     },
   });
 }
