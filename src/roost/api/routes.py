@@ -22,12 +22,12 @@ from roost.api.handlers import (
     health,
     inventories,
     metrics,
-    pages,
     providers,
     resource_classes,
     root,
     traits,
     usages,
+    web_pages,
 )
 from roost.api.routing import Route
 
@@ -36,7 +36,7 @@ ROUTES: tuple[Route, ...] = (
     *root.ROUTES,
     *health.ROUTES,
     *metrics.ROUTES,
-    *pages.ROUTES,
+    *web_pages.ROUTES,
     *resource_classes.ROUTES,
     *providers.ROUTES,
     *inventories.ROUTES,

@@ -36,6 +36,8 @@ CALLS: tuple[tuple[str, str], ...] = (
     ("provider rename", f"{ROOT} new --descendants"),
     ("provider merge", f"{ROOT} --into {SHARING}"),
     ("provider merge", f"{ROOT} --into {SHARING} --dry-run"),
+    ("changes", "--since eNo"),
+    ("changes", f"--provider {ROOT} --json"),
     ("audit", ""),
     ("audit", "--against known.txt --delete"),
     ("consumer list", ""),
