@@ -8,6 +8,7 @@ import explain
 import explosion
 import identity
 import overview
+import pages
 import resilience
 import scale
 import scrape
@@ -44,6 +45,7 @@ SCENARIOS: dict[str, Scenario] = {
     "resilience": resilience.run,
     "capacity": capacity.run,
     "overview": overview.run,
+    "pages": pages.run,
     "scale": scale.run,
 }
 QUICK = (
