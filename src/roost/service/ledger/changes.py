@@ -30,7 +30,7 @@ class Kind(StrEnum):
     TRAIT_NAMES = "trait_names"
 
 
-_KINDS = {
+_KINDS: Mapping[str, Kind] = {
     ChangeKind.USAGE: Kind.USAGE,
     ChangeKind.INVENTORIES: Kind.INVENTORY,
     ChangeKind.TRAITS: Kind.TRAITS,
@@ -131,10 +131,11 @@ def _change(row: ChangeRow, forest: Forest, refs: Mapping[int, ProviderRef]) -> 
 
 
 def _kind(row: ChangeRow) -> Kind:
-    told = row.detail.get("deed")
+    told = row.detail.get("event")
     if told is not None:
         return _EVENT_KINDS.get(told, Kind.PROVIDER)
-    return _KINDS[ChangeKind(row.kind)]
+    # A newer version may write kinds that this one does not know.
+    return _KINDS.get(row.kind, Kind.PROVIDER)
 
 
 def _provider(
@@ -144,7 +145,7 @@ def _provider(
     if row.provider_id is None:
         return None, None
     ref = refs.get(row.provider_id)
-    if ref is not None:
+    if ref is not None and row.provider_uuid in (None, _named(forest, ref).uuid):
         tree = forest.tree_of(ref)
         start = int(forest.blocks[tree.block_number].starts[tree.tree_number])
         root_ref = ProviderRef(tree.block_number, start)
@@ -152,6 +153,7 @@ def _provider(
     if row.provider_uuid is None:
         # A trigger knows the id alone, and the provider is gone.
         return None, None
+    # The provider is gone, and perhaps another has its id; or it has another uuid since.
     gone = Named(row.provider_uuid, row.detail.get("name"))
     root = row.detail.get("root")
     if root is None or root == gone.uuid:

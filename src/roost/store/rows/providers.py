@@ -270,7 +270,7 @@ def insert_provider(
         transaction.write(_SET_ROOT.bound_chunks(transaction, [id_], {"root_id": id_}))
     root = uuid if parent is None else parent.root_uuid
     _record_event(
-        transaction, id_, uuid, {"deed": ProviderEvent.CREATED, "name": name, "root": root}
+        transaction, id_, uuid, {"event": ProviderEvent.CREATED, "name": name, "root": root}
     )
     ((row,),) = transaction.read([_BY_ID.bound(transaction, {"id": id_})])
     return provider_of(row)
@@ -281,7 +281,7 @@ def rename_provider(transaction: Transaction, provider: Provider, name: str) -> 
     values = {"name": name, "now": transaction.now}
     transaction.write(_RENAME.bound_chunks(transaction, [provider.id], values))
     _record_event(
-        transaction, provider.id, provider.uuid, {"deed": ProviderEvent.RENAMED, "name": name}
+        transaction, provider.id, provider.uuid, {"event": ProviderEvent.RENAMED, "name": name}
     )
 
 
@@ -289,7 +289,7 @@ def set_uuid(transaction: Transaction, provider: Provider, uuid: str) -> None:
     """Give the locked provider another uuid. The database refuses one that is taken."""
     values = {"uuid": uuid, "now": transaction.now}
     transaction.write(_SET_UUID.bound_chunks(transaction, [provider.id], values))
-    _record_event(transaction, provider.id, uuid, {"deed": ProviderEvent.ADOPTED})
+    _record_event(transaction, provider.id, uuid, {"event": ProviderEvent.ADOPTED})
 
 
 def subtree_ids(connection: Connection, provider: Provider) -> list[int]:
@@ -317,7 +317,7 @@ def move_provider(
         ]
     )
     (moved,) = transaction.read(_UUIDS.bound_chunks(transaction, subtree))
-    detail: ChangeDetail = {"deed": ProviderEvent.MOVED, "root": provider.root_uuid}
+    detail: ChangeDetail = {"event": ProviderEvent.MOVED, "root": provider.root_uuid}
     record_details(transaction, ChangeKind.PROVIDER, ((id_, uuid, detail) for id_, uuid in moved))
 
 
@@ -350,7 +350,7 @@ def delete_provider(transaction: Transaction, provider: Provider) -> None:
         transaction,
         provider.id,
         provider.uuid,
-        {"deed": ProviderEvent.DELETED, "name": provider.name, "root": provider.root_uuid},
+        {"event": ProviderEvent.DELETED, "name": provider.name, "root": provider.root_uuid},
     )
 
 
