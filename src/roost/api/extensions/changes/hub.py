@@ -91,14 +91,11 @@ class ChangePage:
 
     def json(self, **others: object) -> bytes:
         """The page as a client gets it, with further members."""
-        return orjson.dumps(
-            {
-                **others,
-                "changes": [_shown(change) for change in self.changes],
-                "next": self.next,
-                "more": self.cursor.target is not None,
-            }
-        )
+        return orjson.dumps({**others, **self.members(), "more": self.cursor.target is not None})
+
+    def members(self) -> dict[str, object]:
+        """The changes as a client sees them, and the cursor after them."""
+        return {"changes": [_shown(change) for change in self.changes], "next": self.next}
 
 
 @dataclass(slots=True)
