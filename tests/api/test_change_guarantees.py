@@ -317,6 +317,8 @@ def test_a_follower_that_is_ahead_of_the_place_of_the_hub_gets_nothing_twice(
         stream.pump_all()
         is_behind.set()
         stream.follow_to(len(ids))
+    ids.append(request_id(claim(api, host)))
+    stream.follow_until(lambda: requests_of(stream.changes)[-1] == ids[-1])
     assert requests_of(stream.changes) == ids
     stream.close()
 
