@@ -6,6 +6,7 @@ import capacity
 import claims
 import explain
 import explosion
+import followers
 import identity
 import overview
 import resilience
@@ -44,6 +45,7 @@ SCENARIOS: dict[str, Scenario] = {
     "resilience": resilience.run,
     "capacity": capacity.run,
     "overview": overview.run,
+    "followers": followers.run,
     "scale": scale.run,
 }
 QUICK = (

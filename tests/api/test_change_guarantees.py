@@ -110,7 +110,7 @@ def small_pages() -> Iterator[None]:
         return changes.look_for_changes(connection, position) if chance.random() < 0.5 else None
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hub, "LOOK_SECONDS", 0.02)
+        patch.setattr(hub, "LOOK_SECONDS", 0.05)
         patch.setattr(hub, "look_for_changes", look)
         patch.setattr(hub, "_PAGE_ROWS", 3)
         patch.setattr(hub, "_KEPT_BATCHES", 3)
