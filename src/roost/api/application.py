@@ -30,9 +30,8 @@ from roost.api.http.microversions import (
 from roost.api.http.proxy_headers import OUTSIDE, apply_proxy_headers, is_host, mount
 from roost.api.http.requests import Request, is_length
 from roost.api.http.responses import Response
-from roost.api.observation.named_queries import named_queries
 from roost.api.observation.observation import OPEN_VERSION, ObservedStream
-from roost.api.observation.query_counting import QueryCounting
+from roost.api.observation.query_counting import QueryCounting, named_queries
 from roost.api.observation.request_log import NO_REQUEST, LogContext
 from roost.api.policy.policy import Policy
 from roost.api.routes import ROUTES
@@ -40,7 +39,7 @@ from roost.api.routing import Match, Route, Router
 from roost.api.services import Services
 from roost.configuration.settings import Settings
 from roost.metrics.counting import TALLY
-from roost.metrics.stages import Stage
+from roost.metrics.stage_times import Stage
 from roost.replica.housekeeping import ChoreThread, Housekeeping
 from roost.store.database import Database
 

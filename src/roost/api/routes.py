@@ -5,6 +5,7 @@ from __future__ import annotations
 from roost.api.candidates import handler as candidates
 from roost.api.extensions import server
 from roost.api.extensions.changes import handler as changes
+from roost.api.extensions.changes import past as past_changes
 from roost.api.extensions.ledger import adoption, audit, consumers, exporter, trees
 from roost.api.extensions.openapi import document_route
 from roost.api.extensions.questions import candidates as extended_candidates
@@ -22,12 +23,12 @@ from roost.api.handlers import (
     health,
     inventories,
     metrics,
-    pages,
     providers,
     resource_classes,
     root,
     traits,
     usages,
+    web_pages,
 )
 from roost.api.routing import Route
 
@@ -36,7 +37,7 @@ ROUTES: tuple[Route, ...] = (
     *root.ROUTES,
     *health.ROUTES,
     *metrics.ROUTES,
-    *pages.ROUTES,
+    *web_pages.ROUTES,
     *resource_classes.ROUTES,
     *providers.ROUTES,
     *inventories.ROUTES,
@@ -60,4 +61,5 @@ ROUTES: tuple[Route, ...] = (
     *adoption.ROUTES,
     *trees.ROUTES,
     *changes.ROUTES,
+    *past_changes.ROUTES,
 )

@@ -17,7 +17,7 @@ from roost.api.observation.scrapes import SharedScrape
 from roost.configuration.settings import Settings
 from roost.metrics.catalogue import POOL_CONNECTIONS
 from roost.metrics.sampling import sample_all
-from roost.metrics.stages import CURRENT, Stage
+from roost.metrics.stage_times import CURRENT, Stage
 from roost.replica.replica import Replica
 from roost.search.forest.forest import Forest
 from roost.search.forest.vocabulary import Vocabulary
@@ -134,11 +134,11 @@ class Services:
         If a later step fails, the answer must not say that nothing was written. The journal names
         the request and its caller.
         """
-        author = Writer(request.id, request.caller.user, request.caller.project).text()
+        writer = Writer(request.id, request.caller.user, request.caller.project).text()
 
         def signed(transaction: Transaction) -> Finished[T]:
             # On SQLite, the thread of another request may run it.
-            transaction.author = author
+            transaction.writer = writer
             return write(transaction, *args, **kwargs)
 
         began = perf_counter()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from support.stubs.placement_stub import Received, Reply, Step
 from support.stubs.word_stub import WordStub
 from support.transports.tampering import one_server
 
-UNTIMELY = {
+UNTIMELY: dict[str, Any] = {
     **dict.fromkeys(("provider", "root", "request_id", "user_id", "project_id")),
     "at": "noon",
     "kind": "usage",

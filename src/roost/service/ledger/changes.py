@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from roost.search.forest.forest import Forest, ProviderRef
 from roost.store.journal.changes import ChangeRow, WrittenTogether
-from roost.store.journal.writing import ChangeKind, Deed
+from roost.store.journal.writing import ChangeKind, ProviderEvent
 
 
 class Kind(StrEnum):
@@ -39,12 +39,12 @@ _KINDS: Mapping[str, Kind] = {
     ChangeKind.RESOURCE_CLASSES: Kind.CLASS_NAMES,
     ChangeKind.TRAIT_NAMES: Kind.TRAIT_NAMES,
 }
-_DEEDS = {
-    Deed.CREATED: Kind.CREATED,
-    Deed.RENAMED: Kind.RENAMED,
-    Deed.MOVED: Kind.MOVED,
-    Deed.DELETED: Kind.DELETED,
-    Deed.ADOPTED: Kind.ADOPTED,
+_EVENT_KINDS = {
+    ProviderEvent.CREATED: Kind.CREATED,
+    ProviderEvent.RENAMED: Kind.RENAMED,
+    ProviderEvent.MOVED: Kind.MOVED,
+    ProviderEvent.DELETED: Kind.DELETED,
+    ProviderEvent.ADOPTED: Kind.ADOPTED,
 }
 
 
@@ -136,9 +136,9 @@ def _change(row: ChangeRow, forest: Forest, refs: Mapping[int, ProviderRef]) -> 
 
 
 def _kind(row: ChangeRow) -> Kind:
-    deed = row.detail.get("deed")
-    if deed is not None:
-        return _DEEDS.get(deed, Kind.PROVIDER)
+    told = row.detail.get("event")
+    if told is not None:
+        return _EVENT_KINDS.get(told, Kind.PROVIDER)
     # A newer version may write kinds that this one does not know.
     return _KINDS.get(row.kind, Kind.PROVIDER)
 

@@ -19,6 +19,8 @@ from roost.store.transaction import Transaction
 USAGES_LENGTH_MAX = 255
 # A longer text of a writer loses user and project.
 _WRITER_LENGTH_MAX = 640
+# A longer text of a detail loses the classes: then any class may have changed.
+_DETAIL_LENGTH_MAX = 4096
 
 _INSERT = InsertRows(roost_changes)
 
@@ -35,7 +37,7 @@ class ChangeKind(StrEnum):
     TRAIT_NAMES = "trait_names"
 
 
-class Deed(StrEnum):
+class ProviderEvent(StrEnum):
     """What a write did to a provider itself."""
 
     CREATED = "created"
@@ -49,7 +51,8 @@ class Deed(StrEnum):
 class ChangeDetail(TypedDict, total=False):
     """What the kind of a change does not say, and what readers cannot look up later."""
 
-    deed: Deed
+    # What happened to the provider itself.
+    event: ProviderEvent
     name: str
     # The uuid of the root of a new or deleted provider, or of the tree that a provider left.
     root: str
@@ -73,10 +76,17 @@ def record_details(
 ) -> None:
     """Record changes of providers, given as (id, uuid, detail)."""
     rows = (
-        {"provider_id": id_, "provider_uuid": uuid, "detail": json.dumps(detail)}
+        {"provider_id": id_, "provider_uuid": uuid, "detail": _detail_text(detail)}
         for id_, uuid, detail in providers
     )
     _record(transaction, kind, rows)
+
+
+def _detail_text(detail: ChangeDetail) -> str:
+    text = json.dumps(detail)
+    if len(text) > _DETAIL_LENGTH_MAX:
+        text = json.dumps({key: value for key, value in detail.items() if key != "classes"})
+    return text
 
 
 def record_usages(
@@ -110,8 +120,8 @@ def _record(
     transaction: Transaction, kind: ChangeKind, rows: Iterable[Mapping[str, object]]
 ) -> None:
     common: dict[str, object] = {"created_at": transaction.now, "kind": kind.value}
-    if transaction.author is not None:
-        common["writer"] = transaction.author
+    if transaction.writer is not None:
+        common["writer"] = transaction.writer
     if transaction.number is not None:
         common["transaction_id"] = transaction.number
     transaction.write(_INSERT.bound(transaction, [{**common, **row} for row in rows]))

@@ -5,18 +5,13 @@ import { strip } from "./drawing.js";
 import { compact, counted, readable, whole } from "./numbers.js";
 import { shortNames, members, sums } from "./roots.js";
 
-/** @typedef {import("./roots.js").Root} Root */
-/** @typedef {import("./roots.js").Group} Group */
-
 const CELL_HEIGHT = 46;
 const CELL_WIDTH_MIN = 84;
 // How far beyond the window cells exist.
-const AROUND = 400;
-
-/** @typedef {{element: HTMLElement, roots: Root[], first: number, short: (name: string) => string, columns: number, from: number, to: number}} Block */
+const AROUND = 300;
 
 export class Grid {
-  /** @param {import("./main.js").View} view */
+  /** @param {View} view */
   constructor(view) {
     this.element = h("div", { class: "groups" });
     this._view = view;
@@ -40,11 +35,7 @@ export class Grid {
     for (const kind of ["mouseleave", "focusout"]) this.element.addEventListener(kind, () => { byId("tip").hidden = true; });
   }
 
-  /**
-   * @param {Group[]} groups
-   * @param {string} resourceClass
-   * @param {boolean} byRequest
-   */
+  /** @param {Group[]} groups @param {string} resourceClass @param {boolean} byRequest */
   show(groups, resourceClass, byRequest) {
     this._resourceClass = resourceClass;
     this._byRequest = byRequest;
@@ -72,18 +63,14 @@ export class Grid {
     }
   }
 
-  /**
-   * @param {Group} group
-   * @param {2 | 3} level
-   * @returns {HTMLElement}
-   */
+  /** @param {Group} group @param {2 | 3} level @returns {HTMLElement} */
   _section(group, level) {
     const inner = group.groups.map((each) => this._section(each, 3));
     const heading = group.title && h(level === 2 ? "h2" : "h3", { class: "group-head" }, group.title, " ", h("span", { class: "quiet" }, this._groupWords(group)));
     if (inner.length > 0) return h("section", { class: "group outer" }, heading, inner);
     const cells = h("div", { class: "cells", role: "group", "aria-label": group.title || "Roots" });
     const short = shortNames(group.roots);
-    this._blocks.push({ element: cells, roots: group.roots, first: this._roots.length, short, columns: 1, from: 0, to: 0 });
+    this._blocks.push({ element: cells, roots: group.roots, first: this._roots.length, short, columns: 1, from: 0, to: 0, cells: new Map() });
     this._roots.push(...group.roots);
     return h("section", { class: "group" }, heading, cells);
   }
@@ -121,19 +108,27 @@ export class Grid {
       if (!whole && from === block.from && to === block.to) return;
       Object.assign(block, { columns, from, to });
       block.element.style.height = `${rows * CELL_HEIGHT}px`;
-      const cells = [];
-      for (let place = from; place < Math.min(to, block.roots.length); place += 1) cells.push(this._cell(block, place));
       const focused = document.activeElement?.getAttribute("data-uuid");
       const had = block.element.contains(document.activeElement);
-      put(block.element, cells);
+      // Scrolling makes the cells that come, and drops those that go.
+      for (const [place, cell] of block.cells) {
+        if (!whole && place >= from && place < to) continue;
+        cell.remove();
+        block.cells.delete(place);
+      }
+      const coming = document.createDocumentFragment();
+      for (let place = from; place < Math.min(to, block.roots.length); place += 1) {
+        if (block.cells.has(place)) continue;
+        const cell = this._cell(block, place);
+        block.cells.set(place, cell);
+        coming.append(cell);
+      }
+      block.element.append(coming);
       if (had && focused) this._cellOf(focused)?.focus({ preventScroll: true });
     });
   }
 
-  /**
-   * @param {Block} block
-   * @param {number} place
-   */
+  /** @param {Block} block @param {number} place */
   _cell(block, place) {
     const root = block.roots[place];
     const column = place % block.columns;

@@ -2,35 +2,9 @@
 
 import { deviceName } from "./devices.js";
 import { h, svg } from "./dom.js";
-import { measured, readable, shortUuid, whole } from "./numbers.js";
+import { readable, shortClass, shortUuid, whole } from "./numbers.js";
 
-/**
- * @typedef {{total: number, reserved: number, min_unit: number, max_unit: number, step_size: number, allocation_ratio: number}} Inventory
- * @typedef {object} Provider
- * @property {string} name
- * @property {string} uuid
- * @property {string} [parent]
- * @property {number} generation
- * @property {string[]} traits
- * @property {string[]} aggregates
- * @property {Record<string, Inventory>} inventories
- * @property {Record<string, number>} usages
- * @property {string} [owner]
- */
-/** @typedef {{providers: Provider[], sharing_providers: Provider[]}} Tree */
-/** @typedef {{groups: string[], resources: Record<string, number>, several: boolean}} Given what a provider gives to a request */
-/**
- * @typedef {object} Drawn
- * @property {boolean} [traits]
- * @property {boolean} [aggregates]
- * @property {Map<string, Child[]>} [below] what stands at the end of the box of a uuid
- * @property {Map<string, Given>} [given] draws the providers of a candidate in green
- * @property {Set<string>} [changed] uuids whose boxes are marked
- * @property {boolean} [small] only names and what is given
- */
-/** @typedef {import("./dom.js").Child} Child */
-
-const SHARES = "MISC_SHARES_VIA_AGGREGATE";
+export const SHARES = "MISC_SHARES_VIA_AGGREGATE";
 const TRAITS_SHOWN = 2;
 
 /** @type {Map<string, number>} */
@@ -67,13 +41,7 @@ export function drawTree(tree, drawn) {
   return box(root, root, children, drawn);
 }
 
-/**
- * @param {Provider} provider
- * @param {Provider} root
- * @param {Map<string | undefined, Provider[]>} children
- * @param {Drawn} drawn
- * @returns {HTMLElement}
- */
+/** @param {Provider} provider @param {Provider} root @param {Map<string | undefined, Provider[]>} children @param {Drawn} drawn @returns {HTMLElement} */
 function box(provider, root, children, drawn) {
   const below = children.get(provider.name) ?? [];
   const inner = below.map((child) => box(child, root, children, drawn));
@@ -90,11 +58,7 @@ export function drawSharing(provider, drawn) {
   return h("section", boxAttributes(provider, drawn, "sharing"), boxContent(provider, provider, drawn));
 }
 
-/**
- * @param {Provider} provider
- * @param {Drawn} drawn
- * @param {string} [kind]
- */
+/** @param {Provider} provider @param {Drawn} drawn @param {string} [kind] */
 function boxAttributes(provider, drawn, kind = "") {
   const given = drawn.given?.get(provider.uuid);
   const quiet = drawn.given !== undefined && given === undefined;
@@ -103,23 +67,18 @@ function boxAttributes(provider, drawn, kind = "") {
   return { class: classes.filter(Boolean).join(" "), "data-uuid": provider.uuid, "data-name": provider.name, "aria-label": provider.name };
 }
 
-/**
- * @param {Provider} provider
- * @param {Provider} root
- * @param {Drawn} drawn
- * @returns {Child[]}
- */
+/** @param {Provider} provider @param {Provider} root @param {Drawn} drawn @returns {Child[]} */
 function boxContent(provider, root, drawn) {
   const given = drawn.given?.get(provider.uuid);
   const name = h("h3", { title: `${provider.name} ${provider.uuid}` }, shortName(provider.name, root.name));
   if (drawn.small) return [name, given && givenWords(given)];
-  const device = deviceName([...provider.traits, ...Object.keys(provider.inventories)]);
+  const device = deviceName(provider);
   return [
     h("div", { class: "heading" }, name, device && h("span", { class: "quiet" }, device),
       provider.owner && h("span", { class: "quiet" }, `owner ${provider.owner}`)),
     tags(provider, drawn),
     h("div", { class: "bars" }, Object.entries(provider.inventories).map(([name, inventory]) =>
-      bar(name, inventory, provider.usages[name] ?? 0))),
+      bar(name, inventory, provider.usages[name] ?? 0, provider.uuid))),
     ...(drawn.below?.get(provider.uuid) ?? []),
   ];
 }
@@ -129,8 +88,8 @@ function givenWords(given) {
   const amounts = Object.entries(given.resources);
   return h("div", { class: "gives" },
     given.groups.filter((group) => group !== "" || given.several).map((group) => h("span", { class: "tag group" }, groupName(group))),
-    amounts.map(([name, amount]) => h("span", { class: "amount", title: measured(name, amount) || null },
-      h("b", {}, whole(amount)), ` ${name}`)));
+    amounts.map(([name, amount]) => h("span", { class: "amount", title: `${whole(amount)} ${name}` },
+      h("b", {}, readable(name, amount)), ` ${shortClass(name, amount)}`)));
 }
 
 /** @param {string} suffix */
@@ -149,10 +108,7 @@ export function shortName(name, root) {
   return name.slice(common.length).replace(/^[-_.:/ ]+/, "") || name;
 }
 
-/**
- * @param {Provider} provider
- * @param {Drawn} drawn
- */
+/** @param {Provider} provider @param {Drawn} drawn */
 function tags(provider, drawn) {
   const traits = [...provider.traits].sort((a, b) => telling(a) - telling(b));
   const shown = drawn.traits ? traits : traits.slice(0, TRAITS_SHOWN);
@@ -183,14 +139,15 @@ function withoutCustom(name) {
  * @param {string} name
  * @param {Inventory} inventory
  * @param {number} used
+ * @param {string} [uuid] of the provider: what is used leads to its consumers
  */
-export function bar(name, inventory, used) {
+export function bar(name, inventory, used, uuid = "") {
   const ratio = inventory.allocation_ratio;
   const capacity = Math.floor((inventory.total - inventory.reserved) * ratio);
   const free = Math.max(0, capacity - used);
   const over = used > capacity;
   const words = [
-    h("b", {}, readable(name, used)), " used · ", h("b", {}, readable(name, free)), " free",
+    used > 0 && uuid ? h("a", { href: `./consumers?${new URLSearchParams({ provider: uuid })}`, title: "What holds it" }, h("b", {}, readable(name, used)), " used") : [h("b", {}, readable(name, used)), " used"], " · ", h("b", {}, readable(name, free)), " free",
     inventory.reserved > 0 && ` · ${readable(name, inventory.reserved)} reserved`,
     ratio !== 1 && ` · ${whole(inventory.total)} × ${ratio}`,
     over && h("span", { class: "over" }, ` · ${readable(name, used - capacity)} over capacity`),
@@ -198,7 +155,7 @@ export function bar(name, inventory, used) {
   const whole_ = `${whole(used)} of ${whole(capacity)} ${name} used, ${whole(inventory.reserved)} of ${whole(inventory.total)} reserved`;
   return h("div", { class: "class-row", title: whole_ },
     h("span", { class: "class-name" }, withoutCustom(name).replace(/_KILOBIT_PER_SEC$/, "")),
-    h("span", { class: "words" }, words),
+    h("span", { class: "words" }, words.flat()),
     strip(used, free, Math.round(inventory.reserved * ratio), over));
 }
 
@@ -259,10 +216,7 @@ export function drawEdges(place, tree) {
   }
 }
 
-/**
- * @param {HTMLElement} place
- * @param {string} uuid
- */
+/** @param {HTMLElement} place @param {string} uuid */
 function boxOf(place, uuid) {
   return place.querySelector(`[data-uuid="${CSS.escape(uuid)}"]`);
 }

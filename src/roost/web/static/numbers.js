@@ -77,6 +77,31 @@ export function localTime(moment) {
   return new Date(moment).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
 }
 
+/** @type {[number, string][]} */
+const AGES = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+
+/**
+ * How long ago, in the largest unit: `3 d`.
+ * @param {string} moment
+ */
+export function age(moment) {
+  const seconds = Math.max(0, Math.round((Date.now() - Date.parse(moment)) / 1000));
+  const [step, unit] = AGES.find(([each]) => seconds >= each) ?? [1, "s"];
+  return `${whole(Math.floor(seconds / step))} ${unit}`;
+}
+
+const UNIT_ENDING = new RegExp(`(${UNITS.map(([each]) => each).join("|")})$`);
+
+/** The name of a class beside an amount that has its unit. @param {string} name @param {number} amount */
+export function shortClass(name, amount) {
+  return name.replace(/^CUSTOM_/, "").replace(amount ? UNIT_ENDING : "", "");
+}
+
+/** `4 VCPU · 8 GB MEMORY`. @param {Amounts} resources */
+export function resourceWords(resources) {
+  return Object.entries(resources).map(([name, amount]) => `${readable(name, amount)} ${shortClass(name, amount)}`).join(" · ");
+}
+
 /** @param {string} uuid */
 export function shortUuid(uuid) {
   return uuid.slice(0, 8);

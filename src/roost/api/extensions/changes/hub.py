@@ -89,12 +89,16 @@ class ChangePage:
             return self
         return ChangePage(tuple(filter(wanted.takes, self.changes)), self.cursor, self._text)
 
+    def shown(self) -> list[dict[str, object]]:
+        """The changes as a client gets them."""
+        return [_shown(change) for change in self.changes]
+
     def json(self, **others: object) -> bytes:
         """The page as a client gets it, with further members."""
         return orjson.dumps(
             {
                 **others,
-                "changes": [_shown(change) for change in self.changes],
+                "changes": self.shown(),
                 "next": self.next,
                 "more": self.cursor.target is not None,
             }
@@ -152,7 +156,7 @@ class ChangeHub:
         self._number = 0
         self._place: HubPlace | None = None
         self._thread: threading.Thread | None = None
-        # The first of many followers lets the hub look at once, so the others find a place.
+        # The first of many followers lets the hub look at once, so later followers find a place.
         self._called = threading.Event()
         # Of the thread of the hub alone. The cursor is where the next look begins: after the last
         # batch, also if reading failed before the place of the hub was reached.
