@@ -14,6 +14,7 @@ import pytest
 from roost.api.extensions.ledger import trees as tree_routes
 from roost.client.tree_file import parse_tree_file
 from roost.service.questions import trees as tree_questions
+from roost.service.questions.trees import StoredFacts
 from roost.store.database import Database
 from support.api_client import Answer, ApiClient, in_process_client
 from support.store.bulk_rows import write_providers
@@ -310,7 +311,7 @@ def test_a_generation_is_never_younger_than_what_the_answer_shows(
     path = f"/resource_providers/{provider_uuid('H')}"
     read = tree_questions.facts_of
 
-    def read_before_a_change(connection: Any, ids: Sequence[int]) -> dict[int, int]:
+    def read_before_a_change(connection: Any, ids: Sequence[int]) -> dict[int, StoredFacts]:
         found = read(connection, ids)
         body = {"traits": ["CUSTOM_T1"], "resource_provider_generation": found[ids[0]].generation}
         assert api.put(f"{path}/traits", body).status == 200
@@ -330,7 +331,7 @@ def test_a_provider_that_comes_while_a_tree_is_read_is_in_the_answer(
     read = tree_questions.facts_of
     reads: list[int] = []
 
-    def read_before_a_birth(connection: Any, ids: Sequence[int]) -> dict[int, int]:
+    def read_before_a_birth(connection: Any, ids: Sequence[int]) -> dict[int, StoredFacts]:
         found = read(connection, ids)
         reads.append(len(ids))
         if len(reads) == 1:
@@ -350,7 +351,7 @@ def test_trees_that_grow_faster_than_they_are_read_are_a_conflict(
     build_world(api, "H(VCPU 4)")
     read = tree_questions.facts_of
 
-    def read_before_each_birth(connection: Any, ids: Sequence[int]) -> dict[int, int]:
+    def read_before_each_birth(connection: Any, ids: Sequence[int]) -> dict[int, StoredFacts]:
         found = read(connection, ids)
         body = {"name": f"N{ids[0]}", "parent_provider_uuid": provider_uuid("H")}
         assert api.post("/resource_providers", body).status == 200
