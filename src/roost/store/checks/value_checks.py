@@ -77,12 +77,9 @@ def value_checks(dialect: Dialect, *, with_types: bool, with_ownership: bool) ->
 
 def _ownership_of_none() -> sa.Select[Any]:
     owned, providers = roost_ownership, resource_providers
-    is_its_own = sa.and_(
-        providers.c.id == owned.c.provider_id, providers.c.uuid == owned.c.provider_uuid
-    )
     return (
         sa.select(owned.c.provider_uuid)
-        .outerjoin_from(owned, providers, is_its_own)
+        .outerjoin_from(owned, providers, providers.c.id == owned.c.provider_id)
         .where(providers.c.id.is_(None))
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from sqlalchemy import Connection, and_, bindparam, delete, select, update
+from sqlalchemy import Connection, bindparam, delete, select, update
 
 from roost.model.trees.owned import OwnedParts
 from roost.store.statements import BoundStatement, InsertRows, Query, Statement
@@ -27,17 +27,17 @@ _OF_PROVIDERS = Query.among(
         _columns.content,
     ).order_by(_columns.owner),
 )
-_COUNTING = Query.among(
+# Python compares the uuids: on MySQL, an adopted table may have another collation than ours.
+_WITH_UUIDS = Query.among(
     _columns.provider_id,
-    select(_columns.provider_id, _columns.owner, _columns.content)
-    .join_from(
-        roost_ownership,
-        resource_providers,
-        and_(
-            resource_providers.c.id == _columns.provider_id,
-            resource_providers.c.uuid == _columns.provider_uuid,
-        ),
+    select(
+        _columns.provider_id,
+        _columns.provider_uuid,
+        resource_providers.c.uuid,
+        _columns.owner,
+        _columns.content,
     )
+    .join_from(roost_ownership, resource_providers, resource_providers.c.id == _columns.provider_id)
     .order_by(_columns.owner),
 )
 _INSERT = InsertRows(roost_ownership)
@@ -79,8 +79,9 @@ def ownership_queries(transaction: Transaction, ids: Iterable[int]) -> list[Boun
 def owners_of(connection: Connection, ids: Iterable[int]) -> dict[int, dict[str, OwnedParts]]:
     """What owners own of the providers with these ids, by id and owner."""
     found: dict[int, dict[str, OwnedParts]] = {}
-    for provider_id, owner, content in _COUNTING.fetch_members(connection, ids):
-        found.setdefault(provider_id, {})[owner] = OwnedParts.parse(content)
+    for provider_id, recorded, uuid, owner, content in _WITH_UUIDS.fetch_members(connection, ids):
+        if recorded == uuid:
+            found.setdefault(provider_id, {})[owner] = OwnedParts.parse(content)
     return found
 
 
