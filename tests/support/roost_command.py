@@ -27,6 +27,12 @@ class Outcome:
     err: str
 
     @property
+    def shown(self) -> str:
+        """What a terminal shows: a question stands before its answer, other notes after it."""
+        asks = self.err.startswith(("GET ", "POST "))
+        return self.err + self.out if asks else self.out + self.err
+
+    @property
     def lines(self) -> list[str]:
         return self.out.splitlines()
 

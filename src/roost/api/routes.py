@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roost.api.candidates import handler as candidates
-from roost.api.extensions import server
+from roost.api.extensions import past_changes, server
 from roost.api.extensions.changes import handler as changes
 from roost.api.extensions.ledger import (
     adoption,
@@ -29,12 +29,12 @@ from roost.api.handlers import (
     health,
     inventories,
     metrics,
-    pages,
     providers,
     resource_classes,
     root,
     traits,
     usages,
+    web_pages,
 )
 from roost.api.routing import Route
 
@@ -43,7 +43,7 @@ ROUTES: tuple[Route, ...] = (
     *root.ROUTES,
     *health.ROUTES,
     *metrics.ROUTES,
-    *pages.ROUTES,
+    *web_pages.ROUTES,
     *resource_classes.ROUTES,
     *providers.ROUTES,
     *inventories.ROUTES,
@@ -68,4 +68,5 @@ ROUTES: tuple[Route, ...] = (
     *trees.ROUTES,
     *tree_declaration.ROUTES,
     *changes.ROUTES,
+    *past_changes.ROUTES,
 )

@@ -27,7 +27,7 @@ _COMMANDS_OF_SERVER = {
     "db": ("server.db:db", "Look after the database: its schema and what is in it."),
     "check-config": (
         "check_config:check_config",
-        "Print the configuration in force, and what is wrong with it.",
+        "Print the configuration in force, and its faults.",
     ),
     "policy": ("server.policy:policy", "Show the rules of the policy."),
     "import": ("server.moving:import_", "Copy a live placement server into a database."),
@@ -35,11 +35,12 @@ _COMMANDS_OF_SERVER = {
 }
 _COMMANDS_OF_HOST = {
     "tree": ("tree:tree", "Look at trees of providers, and declare them in files."),
-    "agent": ("agent:agent", "Describe this host to a placement server, and keep that true."),
+    "agent": ("agent:agent", "Describe this host to a server, and keep that true."),
     "driver": ("driver:driver", "List the drivers of this host, and their options."),
-    "owner": ("owner:owner", "Show what the owners of this machine have written, and where."),
+    "owner": ("owner:owner", "Show what owners of this machine have written, and where."),
     "context": ("context:context", "Give servers names, and choose one of them."),
     "top": ("cloud.top:top", "Show what a server does, live."),
+    "ui": ("ui.command:ui", "Serve the pages in front of any placement server."),
     "candidates": ("ask.candidates:candidates", "Show where a request fits."),
     "explain": ("ask.explain:explain", "Say why a request has candidates or none."),
     "why": ("ask.explain:why", "Say why a request fits on one host or not."),
@@ -60,7 +61,12 @@ _COMMANDS_OF_HOST = {
     "trait": ("cloud.vocabulary:trait", "List, show, create and delete traits."),
     "class": ("cloud.vocabulary:resource_class", "List, show, create and delete resource classes."),
     "doctor": ("cloud.doctor:doctor", "Look for what is wrong with a server."),
+    "changes": ("cloud.changes:changes", "Tell what was written, and by which request."),
     "audit": ("cloud.audit:audit", "Find orphans and other things that are wrong."),
+    "metrics-queries": (
+        "cloud.metrics_queries:metrics_queries",
+        "Write the queries of /metrics, from Nova's flavours.",
+    ),
     "completion": ("completion:completion", "Print the completion script of a shell."),
     "help": ("help:show_help", "Explain a word, or show the help of a command."),
     "man": ("man:man", "Show or write manual pages."),

@@ -13,9 +13,10 @@ from roost.configuration.regular_files import regular_file
 from roost.model.errors import ConfigurationError
 
 QUERIES_MAX = 500
+NAME_LENGTH_MAX = 64
 _FILE_BYTES_MAX = 2 * 2**20
 # The name becomes the value of a label.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{NAME_LENGTH_MAX - 1}}}\Z")
 _SHOWN_MAX = 80
 
 
@@ -70,7 +71,8 @@ def parse_query_lines(lines: Iterable[str], path: str) -> Iterator[QueryLine]:
         if not _NAME.match(name):
             raise ConfigurationError(
                 f"{place}: {name[:_SHOWN_MAX]!r} cannot be a name. Begin it with a letter or "
-                "digit, use letters, digits and . _ - only, and 64 characters at most."
+                "digit, use letters, digits and . _ - only, and "
+                f"{NAME_LENGTH_MAX} characters at most."
             )
         if name in places:
             raise ConfigurationError(

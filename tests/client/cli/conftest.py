@@ -28,6 +28,12 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "state"
 
 
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands repeat a write without the random pause that keeps writers apart."""
+    monkeypatch.setattr("random.uniform", lambda low, _high: low)
+
+
 @pytest.fixture
 def live_providers(
     server: LiveServer, transport: CountingTransport, monkeypatch: pytest.MonkeyPatch

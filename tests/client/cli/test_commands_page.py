@@ -91,9 +91,7 @@ def examples(page: str) -> Iterator[tuple[str, str]]:
 def printed_by(command: str, url: str) -> str:
     outcome = roost(*shlex.split(command)[1:])
     # The port is another one each time, and the version another one in each release.
-    # Questions show what they send before the answer comes.
-    parts = [outcome.err, outcome.out] if "/roost/" in outcome.err else [outcome.out, outcome.err]
-    text = "".join(parts).rstrip("\n").replace(url, "http://127.0.0.1:8778")
+    text = outcome.shown.rstrip("\n").replace(url, "http://127.0.0.1:8778")
     return text.replace(f"Roost {__version__}", "Roost 0.1.0")
 
 

@@ -17,6 +17,8 @@ class KeystoneStub(PlacementStub):
         self.tokens = 0
         self.password = "secret"
         self.regions = ["RegionOne"]
+        # Where the catalog says that each service is.
+        self.services = {"placement": "/placement"}
 
     @property
     def auth(self) -> Password:
@@ -56,15 +58,21 @@ class KeystoneStub(PlacementStub):
         if user["password"] != self.password:
             return Reply(401, headers={"X-OpenStack-Request-ID": "req-from-identity"})
         self.tokens += 1
-        endpoints = [
-            {"interface": interface, "region": region, "region_id": region, "url": self.url + path}
-            for region in self.regions
-            for interface, path in (("public", "/placement"), ("internal", "/placement/internal"))
+        catalog = [
+            {"type": service, "name": service, "endpoints": self._endpoints(path)}
+            for service, path in self.services.items()
         ]
         token = {
             "methods": ["password"],
             "expires_at": "2999-01-01T00:00:00.000000Z",
             "user": {"id": "1", "name": user["name"], "domain": {"id": "default"}},
-            "catalog": [{"type": "placement", "name": "placement", "endpoints": endpoints}],
+            "catalog": catalog,
         }
         return Reply(201, {"token": token}, {"X-Subject-Token": f"token-{self.tokens}"})
+
+    def _endpoints(self, path: str) -> list[dict[str, str]]:
+        return [
+            {"interface": interface, "region": region, "region_id": region, "url": self.url + where}
+            for region in self.regions
+            for interface, where in (("public", path), ("internal", f"{path}/internal"))
+        ]

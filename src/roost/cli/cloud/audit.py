@@ -7,37 +7,54 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
 import click
 
-from roost.cli.shared.command import server_command
+from roost.cli.shared.command import command
+from roost.cli.shared.connection import ConnectionSettings, connection_options
 from roost.cli.shared.exit_status import ExitStatus, yes_or_no
-from roost.cli.shared.output import Output, Table, columns_of, dry_run_option, telling_failure
+from roost.cli.shared.output import (
+    Output,
+    OutputForm,
+    Table,
+    columns_of,
+    dry_run_option,
+    output_options,
+    telling_failure,
+)
 from roost.cli.shared.parameters import WORD, NumberRange
 from roost.cli.shared.terminal import echo_line
+from roost.cli.shared.watching import present
 from roost.client import questions
+from roost.client.compute.compute_service import ComputeService
 from roost.client.errors import ChangeFailed, NotConfigured, NotOffered, QuestionRefused
 from roost.client.questions import Json, Questions, ServerChange
 from roost.model.identifiers import canonical_uuid, is_uuid
-from roost.model.text import counted, done_or_planned, with_next
+from roost.model.text import counted, done_or_planned, with_next, with_separators
 
 _COLUMNS = columns_of("KIND, WHAT, TEXT, MEND?")
 _COLUMNS_OF_DELETION = columns_of("KIND, WHAT, DELETED, TEXT, MEND?")
 _ORPHAN = "orphan"
 _STANDARD_INPUT = "-"
+_OPENSTACK = "openstack"
+# Nova gives its consumers no type, unless a version of it does.
+_TYPES_OF_NOVA = ("INSTANCE", "MIGRATION", "unknown")
+# So many questions to Nova take some minutes.
+_ORPHANS_ASKED_MAX = 1000
 _SHOWN_MAX = 60
 
 
-@server_command()
+@command()
 @click.option(
     "--against",
     type=WORD,
-    metavar="FILE",
-    help="The uuids of all consumers that exist, one on each line; `-` reads standard input. "
-    "Others are orphans.",
+    metavar="FILE|openstack",
+    help="The uuids of all consumers that exist, one on each line; `-` reads standard input, and "
+    "`openstack` asks Nova. Others are orphans.",
 )
 @click.option(
     "--type",
@@ -45,7 +62,8 @@ _SHOWN_MAX = 60
     type=WORD,
     metavar="TYPE",
     multiple=True,
-    help="With --against: only consumers of this type can be orphans. May be repeated.",
+    help="With --against: only consumers of this type can be orphans; `unknown` for those without "
+    "a type. May be repeated. [default: all; with openstack, those that Nova makes]",
 )
 @click.option("--delete", is_flag=True, help="Delete the allocations of all orphans.")
 @click.option(
@@ -55,27 +73,34 @@ _SHOWN_MAX = 60
     help="With --delete: delete nothing if more of all consumers are orphans. [default: 5]",
 )
 @dry_run_option
+@output_options
+@connection_options
 def audit(
     *,
-    server: Questions,
+    connection: ConnectionSettings,
+    output: OutputForm,
     against: str | None,
     types: tuple[str, ...],
     delete: bool,
     at_most_percent: float | None,
     dry_run: bool,
-) -> Output:
+) -> None:
     """Look for orphans, inventories over their capacity, and other things that are wrong.
 
     A consumer that changed after the list began is no orphan. For a file, that is the time of its
     last change; for standard input, the start of this command. Give a file that took long to write
     the time when its listing began, with `touch -d`.
 
+    With `openstack`, Nova lists the servers of all projects and the migrations under way, for an
+    administrator of --os-cloud or of the OS_* variables. Nova is then asked about each orphan, so
+    a server that the list lacks is none.
+
     Exit status: 0 nothing was wrong, 3 something was, also if it is deleted now, 1 after an error.
 
     \b
     Examples:
       roost audit
-      openstack server list --all-projects -f value -c ID | roost audit --against - --type INSTANCE
+      roost audit --against openstack --os-cloud mycloud
       roost audit --against servers.txt --type INSTANCE --delete --dry-run
     """
     started = datetime.now(UTC)
@@ -83,37 +108,88 @@ def audit(
         raise click.UsageError("--type and --delete need --against.")
     if at_most_percent is not None and not delete:
         raise click.UsageError("--at-most-percent needs --delete.")
-    body: dict[str, Any] = {}
-    if against is not None:
-        body = _known(against, started)
-        if delete and not body["known_consumers"]:
-            raise NotConfigured(
-                with_next(
-                    f"{against} has no uuid, so all consumers would be orphans. Did the program "
-                    "that writes it fail?",
-                    "roost audit",
-                )
+    known = None if against is None else _known(against, started, connection)
+    if delete and known is not None and not known.uuids:
+        raise NotConfigured(
+            with_next(
+                f"{against} has no uuid, so all consumers would be orphans. Did the program "
+                "that writes it fail?",
+                "roost audit",
             )
-    if types:
-        body["types"] = list(types)
-    if delete:
-        body["delete"] = True
+        )
+    deletion: dict[str, Any] = {"delete": True} if delete else {}
     if at_most_percent is not None:
-        body["at_most_percent"] = at_most_percent
-    answer = _asked(server, questions.audit(body), deletes=delete and not dry_run)
-    return _output(answer, delete=delete, dry_run=dry_run)
+        deletion["at_most_percent"] = at_most_percent
+
+    def answered() -> Output:
+        with connection.open() as transport:
+            server = Questions(transport)
+            body = {} if known is None else _body(server, known, types)
+            change = questions.audit(body | deletion)
+            answer = _asked(server, change, deletes=delete and not dry_run)
+        return _output(answer, delete=delete, dry_run=dry_run)
+
+    present(answered, output, watch=None)
 
 
-def _known(against: str, started: datetime) -> dict[str, Any]:
-    """The list of a file or of standard input, and when it was begun."""
+@dataclass(frozen=True, slots=True)
+class _KnownConsumers:
+    """The consumers that a program knows, and when it began to list them."""
+
+    uuids: Sequence[str]
+    known_at: datetime
+    # Nova, which can be asked about each consumer.
+    compute: ComputeService | None = None
+
+
+def _known(against: str, started: datetime, connection: ConnectionSettings) -> _KnownConsumers:
+    """The list of Nova, of a file or of standard input."""
+    if against == _OPENSTACK:
+        compute = ComputeService(connection.cloud_settings.find())
+        return _KnownConsumers(list(dict.fromkeys(compute.consumers())), started, compute)
+    uuids, begun = _listed(against, started)
+    return _KnownConsumers(list(dict.fromkeys(uuids)), begun)
+
+
+def _body(server: Questions, known: _KnownConsumers, types: Sequence[str]) -> dict[str, Any]:
+    """The question for orphans. Those that Nova has nevertheless are known, too."""
+    # Some databases keep whole seconds: a fraction would make a new consumer seem older.
+    moment = known.known_at.replace(tzinfo=None).isoformat(timespec="seconds")
+    body: dict[str, Any] = {"known_consumers": list(known.uuids), "known_at": f"{moment}Z"}
+    if types or known.compute is not None:
+        body["types"] = list(types) or list(_TYPES_OF_NOVA)
+    if known.compute is not None:
+        body["known_consumers"] += _servers_beside_the_list(server, known.compute, body)
+    return body
+
+
+def _servers_beside_the_list(
+    server: Questions, compute: ComputeService, body: Json
+) -> Iterator[str]:
+    """Those orphans that Nova has: deleted softly, or in a cell that does not answer."""
+    answer = _asked(server, questions.audit(body), deletes=False)
+    orphans = [one["consumer"] for one in answer["findings"] if one["kind"] == _ORPHAN]
+    if len(orphans) > _ORPHANS_ASKED_MAX:
+        raise NotConfigured(
+            with_next(
+                f"Nova does not list {counted(len(orphans), 'consumer')} of "
+                f"{with_separators(answer['consumers'])}. Is this the Nova of the same cloud?",
+                "roost consumer list",
+            )
+        )
+    return filter(compute.has_server, orphans)
+
+
+def _listed(against: str, started: datetime) -> tuple[list[str], datetime]:
+    """The uuids of a file or of standard input, and when the list was begun."""
     if against == _STANDARD_INPUT:
         if isinstance(sys.stdin, io.TextIOWrapper):
             # Bytes that are no text are no uuid, and their line is told.
             sys.stdin.reconfigure(errors="replace")
             started = _begun(sys.stdin, started)
-        return _body(_uuids(sys.stdin, "standard input"), started)
+        return list(_uuids(sys.stdin, "standard input")), started
     with open(against, encoding="utf-8", errors="replace") as file:
-        return _body(_uuids(file, against), _begun(file, started))
+        return list(_uuids(file, against)), _begun(file, started)
 
 
 def _begun(file: TextIO, started: datetime) -> datetime:
@@ -126,12 +202,6 @@ def _begun(file: TextIO, started: datetime) -> datetime:
     if not stat.S_ISREG(found.st_mode):
         return started
     return min(started, datetime.fromtimestamp(found.st_mtime, UTC))
-
-
-def _body(uuids: Iterable[str], known_at: datetime) -> dict[str, Any]:
-    # Some databases keep whole seconds: a fraction would make a new consumer seem older.
-    known = f"{known_at.replace(tzinfo=None).isoformat(timespec='seconds')}Z"
-    return {"known_consumers": list(dict.fromkeys(uuids)), "known_at": known}
 
 
 def _uuids(lines: Iterable[str], name: str) -> Iterator[str]:

@@ -24,7 +24,7 @@ from roost.client.errors import (
 )
 from roost.client.questions import Questions
 from roost.client.transport import PlacementRequest, PlacementResponse
-from roost.client.transport.connecting import connect, names_a_server
+from roost.client.transport.connecting import FoundCloud, connect, find_cloud, names_a_server
 from roost.client.transport.http import NO_TLS, Timeouts
 from roost.client.transport.messages import WEB_PAGE
 from roost.client.transport.retrying import RetryingTransport, RetryPolicy
@@ -195,6 +195,12 @@ class ConnectionSettings:
         return with_next(f"{error}. {advice.format(option=self.url_option)}", following)
 
     @property
+    def cloud_settings(self) -> CloudSettings:
+        """The cloud that the server belongs to; the server itself may have another address."""
+        chosen = self.resolved()
+        return CloudSettings(chosen.cloud, chosen.region, chosen.ca_file, chosen.insecure)
+
+    @property
     def _names_a_server(self) -> bool:
         """Whether an option or a variable names the server; a token belongs to an address."""
         if self.url is not None or self.cloud is not None or os.environ.get("ROOST_URL"):
@@ -220,6 +226,22 @@ class ConnectionSettings:
         if self.timeout is None:
             return None
         return Timeouts(min(self.timeout, Timeouts().connect), self.timeout)
+
+
+@dataclass(frozen=True, slots=True)
+class CloudSettings:
+    """The cloud of OpenStack whose other services a command asks."""
+
+    cloud: str | None
+    region: str | None
+    ca_file: str | None
+    insecure: bool
+
+    def find(self) -> FoundCloud:
+        """The cloud, by its name or from the environment."""
+        return find_cloud(
+            cloud=self.cloud, region=self.region, ca_file=self.ca_file, insecure=self.insecure
+        )
 
 
 def complete_contexts(
@@ -263,20 +285,7 @@ _SOURCE_URL = click.option(
     help="Address of the placement server to read. [default: the cloud of --os-cloud, $OS_CLOUD or "
     "$OS_AUTH_URL]",
 )
-_OPTIONS = (
-    click.option(
-        "--token",
-        metavar="TOKEN",
-        help="Token to send to that address. Every user of this machine sees it in the list of "
-        "processes: better use $ROOST_TOKEN or --token-file. [default: $ROOST_TOKEN, or `admin` if "
-        "the server is on this machine]",
-    ),
-    click.option(
-        "--token-file",
-        metavar="FILE",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="File with the token to send to that address, instead of --token.",
-    ),
+_CLOUD_OPTIONS = (
     click.option(
         "--os-cloud",
         "cloud",
@@ -296,6 +305,22 @@ _OPTIONS = (
         help="Certificate authorities to trust, as PEM. [default: those of the system]",
     ),
     click.option("--insecure", is_flag=True, help="Do not check the server's certificate."),
+)
+_OPTIONS = (
+    click.option(
+        "--token",
+        metavar="TOKEN",
+        help="Token to send to that address. Every user of this machine sees it in the list of "
+        "processes: better use $ROOST_TOKEN or --token-file. [default: $ROOST_TOKEN, or `admin` if "
+        "the server is on this machine]",
+    ),
+    click.option(
+        "--token-file",
+        metavar="FILE",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="File with the token to send to that address, instead of --token.",
+    ),
+    *_CLOUD_OPTIONS,
     click.option(
         "--timeout",
         metavar="SECONDS",
@@ -321,6 +346,9 @@ connection_options = gathering(
 )
 """Adds the options to a command, which gets them as one argument `connection`."""
 
+cloud_options = gathering("openstack", CloudSettings, *_CLOUD_OPTIONS)
+"""The options of a command that asks other services of a cloud, as one argument `openstack`."""
+
 source_options = gathering(
     "connection",
     ConnectionSettings,
@@ -331,6 +359,25 @@ source_options = gathering(
     **_FIXED,
 )
 """The same options for a command that reads a server in order to write elsewhere."""
+
+
+page_options = gathering(
+    "connection",
+    ConnectionSettings,
+    click.option(
+        "--server",
+        "--url",
+        "url",
+        metavar="URL",
+        help="Address of the placement server. [default: $ROOST_URL, the cloud of $OS_CLOUD or "
+        "$OS_AUTH_URL, the context in use, or http://127.0.0.1:8778]",
+    ),
+    _CONTEXT,
+    *_OPTIONS,
+    url_option="--server",
+    **_FIXED,
+)
+"""The same options for a command that stands in front of a server."""
 
 
 service_options = gathering(

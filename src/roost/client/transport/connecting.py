@@ -21,6 +21,7 @@ from roost.model.text import without_user_info
 
 if TYPE_CHECKING:
     from keystoneauth1.adapter import Adapter
+    from keystoneauth1.session import Session
     from openstack.config.cloud_region import CloudRegion
     from openstack.config.loader import OpenStackConfig
 
@@ -58,6 +59,16 @@ class _EndpointFilter:
     interface: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class FoundCloud:
+    """A cloud as openstacksdk describes it."""
+
+    # The cloud in the words of an error.
+    description: str
+    region: CloudRegion
+    endpoint: _EndpointFilter
+
+
 def connect(
     *,
     url: str | None = None,
@@ -83,15 +94,42 @@ def connect(
     given = {name: value for name, value in environ.items() if value}
     if cloud is not None:
         _refuse_beside("cloud", "clouds.yaml describes the whole cloud", url=url, token=token)
-        return _to_cloud(cloud, endpoint, given, options)
+        return _transport_to(_named_cloud(cloud, endpoint, given), options)
     if url is None and token is None and "ROOST_URL" not in given:
-        if "OS_CLOUD" in given:
-            return _to_cloud(given["OS_CLOUD"], _with_environment(endpoint, given), given, options)
-        if _describe_a_cloud(given):
-            return _to_described_cloud(_with_environment(endpoint, given), given, options)
+        found = _cloud_of_environment(endpoint, given)
+        if found is not None:
+            return _transport_to(found, options)
     _refuse_beside("URL", "it stands for one endpoint", region=region, interface=interface)
     address = given.get("ROOST_URL", DEFAULT_URL) if url is None else url
     return _to_url(address, token, given, options)
+
+
+def find_cloud(
+    *,
+    cloud: str | None = None,
+    region: str | None = None,
+    ca_file: str | None = None,
+    insecure: bool = False,
+    environ: Mapping[str, str] = os.environ,
+) -> FoundCloud:
+    """A cloud of clouds.yaml, or that of the environment, for questions to its other services."""
+    endpoint = _EndpointFilter(region, None)
+    given = {name: value for name, value in environ.items() if value}
+    if cloud is not None:
+        found: FoundCloud | None = _named_cloud(cloud, endpoint, given)
+    else:
+        found = _cloud_of_environment(endpoint, given)
+    if found is None:
+        raise NotConfigured(
+            "No cloud of OpenStack is named. Name one: --os-cloud NAME, or OS_CLOUD or OS_AUTH_URL "
+            "in the environment"
+        )
+    with _explained(found.description):
+        session = found.region.get_session()
+    _trust(session, ca_file, insecure=insecure)
+    # Without a timeout a session may wait for ever.
+    session.timeout = session.timeout or Timeouts().read
+    return found
 
 
 def _refuse_beside(what: str, reason: str, **arguments: str | None) -> None:
@@ -153,15 +191,20 @@ def _describe_a_cloud(environ: Mapping[str, str]) -> bool:
     )
 
 
-def _to_described_cloud(
-    endpoint: _EndpointFilter, environ: Mapping[str, str], options: _TransportOptions
-) -> RetryingTransport:
-    """A transport to the cloud that `OS_AUTH_URL`, `OS_USERNAME` and so on describe."""
+def _cloud_of_environment(
+    endpoint: _EndpointFilter, environ: Mapping[str, str]
+) -> FoundCloud | None:
+    """The cloud of `OS_CLOUD`, or the one that `OS_AUTH_URL` and so on describe, if any."""
+    chosen = _with_environment(endpoint, environ)
+    if "OS_CLOUD" in environ:
+        return _named_cloud(environ["OS_CLOUD"], chosen, environ)
+    if not _describe_a_cloud(environ):
+        return None
     what = "the cloud of the OS_* variables"
     with _explained(what):
         config = _configuration(load_yaml_config=False)
-        adapter = _adapter(config.get_one(**_settings(environ) | _sdk_filter(endpoint)), endpoint)
-    return _session_transport(adapter, what, options)
+        found = config.get_one(**_settings(environ) | _sdk_filter(chosen))
+    return FoundCloud(what, found, chosen)
 
 
 def _settings(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -184,10 +227,8 @@ def _settings(environ: Mapping[str, str]) -> dict[str, Any]:
     return settings
 
 
-def _to_cloud(
-    name: str, endpoint: _EndpointFilter, environ: Mapping[str, str], options: _TransportOptions
-) -> RetryingTransport:
-    """A transport to a cloud of clouds.yaml."""
+def _named_cloud(name: str, endpoint: _EndpointFilter, environ: Mapping[str, str]) -> FoundCloud:
+    """A cloud of clouds.yaml."""
     what = f"the cloud {name!r}"
     with _explained(what):
         # The libraries of OpenStack are an extra, so each function imports them itself.
@@ -199,8 +240,15 @@ def _to_cloud(
         _check_first(secure_files)
         config = _configuration(config_files=config_files, secure_files=secure_files)
         _check_name(name, config)
-        adapter = _adapter(config.get_one(cloud=name, **_sdk_filter(endpoint)), endpoint)
-    return _session_transport(adapter, what, options)
+        found = config.get_one(cloud=name, **_sdk_filter(endpoint))
+    return FoundCloud(what, found, endpoint)
+
+
+def _transport_to(cloud: FoundCloud, options: _TransportOptions) -> RetryingTransport:
+    """A transport to the placement server of a cloud."""
+    with _explained(cloud.description):
+        adapter = _adapter(cloud.region, cloud.endpoint)
+    return _session_transport(adapter, cloud.description, options)
 
 
 def _with_override(files: Sequence[str], override: str | None) -> list[str]:
@@ -275,9 +323,7 @@ def _session_transport(
     from roost.client.transport.session import SessionTransport  # noqa: PLC0415
 
     session = adapter.session
-    if options.insecure or options.ca_file is not None:
-        trusting(options.ca_file, options.insecure)
-        session.verify = False if options.insecure else options.ca_file
+    _trust(session, options.ca_file, insecure=options.insecure)
     # The session uses its own timeout for a token. Without a timeout it may wait for ever.
     timeouts = Timeouts.of(session.timeout if options.timeout is None else options.timeout)
     session.timeout = timeouts.read
@@ -289,6 +335,13 @@ def _session_transport(
         description=description,
         owns_session=True,
     )
+
+
+def _trust(session: Session, ca_file: str | None, *, insecure: bool) -> None:
+    """Let a session trust other authorities than the cloud says, if a caller names some."""
+    if insecure or ca_file is not None:
+        trusting(ca_file, insecure)
+        session.verify = False if insecure else ca_file
 
 
 @contextmanager

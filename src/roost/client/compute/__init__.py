@@ -1,0 +1,1 @@
+"""What Nova, the compute service of OpenStack, knows: servers, migrations and flavours."""
