@@ -491,6 +491,13 @@ class TestRefusals:
         refused(put(api, "G", child), 409, "placement.duplicate_name")
         assert "is not in the tree of 'G'" in refused(put(api, "G", {"name": "H"}), 400)
 
+    def test_a_row_without_a_root_is_told(self, api: ApiClient, database: Database) -> None:
+        assert api.post("/resource_providers", {"name": "lost"}).status == 200
+        hide = sa.update(tables.resource_providers).values(root_provider_id=None)
+        database.write_at_once(lambda connection: connection.execute(hide))
+        sentence = refused(put(api, "lost", {"name": "lost"}), 409, "placement.duplicate_name")
+        assert "A row without a root has the name 'lost'" in sentence
+
     def test_a_declaration_renames_no_provider(self, api: ApiClient) -> None:
         build_world(api, "H(VCPU 1)")
         other = put(api, "H", {"name": "G", "uuid": provider_uuid("H")})

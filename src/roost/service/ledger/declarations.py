@@ -110,20 +110,25 @@ def _check_generations(members: Sequence[MemberRow], request: TreeRequest) -> No
 
 
 def _check_free(transaction: Transaction, merged: MergedTree) -> None:
-    """Refuse new providers whose uuid or name a provider of another tree has."""
+    """Refuse new providers whose uuid or name another provider has."""
     new = merged.new
     if not new:
         return
     taken = providers.find_taken(
         transaction.connection, [each.uuid for each in new], [each.name for each in new]
     )
-    if taken is not None:
-        raise Conflict(
-            f"A provider {taken.name!r} with the uuid {taken.uuid} is in another tree, that of "
-            f"{taken.root_uuid}. Leave it out, or move, rename or merge that one.",
-            ErrorCode.DUPLICATE_NAME,
-            ConflictCause.EXISTS,
+    if taken is None:
+        return
+    uuid, name = taken
+    holder = providers.find_provider(transaction.connection, uuid)
+    if holder is None:
+        sentence = f"A row without a root has the name {name!r}: `roost db check` tells more."
+    else:
+        sentence = (
+            f"A provider {name!r} with the uuid {uuid} exists already, in the tree of "
+            f"{holder.root_uuid}. Leave it out, or move, rename or merge that one."
         )
+    raise Conflict(sentence, ErrorCode.DUPLICATE_NAME, ConflictCause.EXISTS)
 
 
 def _states(rows: TreeRows) -> Iterator[ProviderState]:
@@ -131,7 +136,10 @@ def _states(rows: TreeRows) -> Iterator[ProviderState]:
     uuids = {member.id: member.uuid for member in rows.members}
     found = {
         member.id: ProviderState(
-            member.uuid, member.name, None if member.parent_id is None else uuids[member.parent_id]
+            member.uuid,
+            member.name,
+            # A damaged database may lack the parent.
+            None if member.parent_id is None else uuids.get(member.parent_id),
         )
         for member in rows.members
     }

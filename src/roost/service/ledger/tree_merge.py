@@ -406,12 +406,12 @@ class _OwnersMerge:
     ) -> None:
         """Add or change a declared inventory. An owned field without declaration is default."""
         present, earlier = provider.inventory.get(name), self._mine(provider).inventories.get(name)
-        if present is None:
-            after[name], owned[name] = dict(fields), frozenset(fields)
-            return
         theirs = _fields_of(name, self._others(provider))
         undeclared = _defaults((earlier or frozenset()) - fields.keys() - theirs)
-        after[name] = {**present, **undeclared, **fields}
+        after[name] = {**(present or {}), **undeclared, **fields}
+        if present is None:
+            owned[name] = frozenset(fields)
+            return
         changed = {key for key, value in after[name].items() if present.get(key) != value}
         if changed & theirs:
             losing = [

@@ -66,7 +66,10 @@ _BY_UUID = Query(PROVIDERS.where(_columns.uuid == bindparam("uuid")))
 _BY_ID = Query(PROVIDERS.where(_columns.id == bindparam("id")))
 _BY_IDS = Query.among(_columns.id, PROVIDERS)
 _BY_NAME = Query(PROVIDERS.where(_columns.name == bindparam("name")))
-_TAKEN = [Query.among(column, PROVIDERS) for column in (_columns.uuid, _columns.name)]
+_TAKEN = [
+    Query.among(column, select(_columns.uuid, _columns.name))
+    for column in (_columns.uuid, _columns.name)
+]
 _NAMES = Query.among(_columns.uuid, select(_columns.uuid, _columns.name))
 _GENERATIONS_OF_IDS = Query.among(_columns.id, select(_columns.id, _columns.generation))
 
@@ -178,11 +181,14 @@ def find_by_ids(connection: Connection, ids: Iterable[int]) -> list[Provider]:
 
 def find_taken(
     connection: Connection, uuids: Iterable[str], names: Iterable[str]
-) -> Provider | None:
-    """A provider that has one of these uuids or names, as the database compares names."""
+) -> tuple[str, str] | None:
+    """The uuid and name of a row that has one of these, as the database compares names.
+
+    Invisible rows, which have no root, count.
+    """
     for query, members in zip(_TAKEN, (uuids, names), strict=True):
-        for row in query.fetch_members(connection, members):
-            return provider_of(row)
+        for uuid, name in query.fetch_members(connection, members):
+            return uuid, name
     return None
 
 
