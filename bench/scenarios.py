@@ -9,6 +9,7 @@ import explain
 import explosion
 import identity
 import overview
+import pages
 import resilience
 import scale
 import scrape
@@ -46,6 +47,7 @@ SCENARIOS: dict[str, Scenario] = {
     "capacity": capacity.run,
     "overview": overview.run,
     "declaration": declaration.run,
+    "pages": pages.run,
     "scale": scale.run,
 }
 QUICK = (
