@@ -14,6 +14,7 @@ from roost.service.errors import Conflict, ConflictCause, ErrorCode, Invalid
 from roost.service.ledger.tree_merge import MergedTree, ProviderState, merge_declaration
 from roost.service.questions.provider_list import find_referenced, no_such_provider
 from roost.service.tables.inventories import hold_classes
+from roost.store.connections.errors import Retry
 from roost.store.rows import aggregates, inventories, ownership, providers, traits, vocabulary
 from roost.store.rows.inventories import AMOUNTS
 from roost.store.rows.ownership import NewOwnership
@@ -54,13 +55,18 @@ def declare_tree(
     What the owner no longer declares is withdrawn. What is in use stays, and is told.
     """
     found = find_referenced(transaction.connection, reference)
-    rows = _EMPTY if found is None else lock_tree(transaction, found.root_id)
+    rows = _EMPTY if found is None else lock_tree(transaction, found)
     declaration = request.declaration
     if found is None:
         declaration = _with_new_root(declaration, reference)
     _check_generations(rows.members, request)
     merged = merge_declaration(_states(rows), declaration, request.owner, force=request.force)
-    _check_free(transaction, merged)
+    taken = _taken(transaction, merged)
+    if taken is not None:
+        if found is None and find_referenced(transaction.connection, reference) is not None:
+            # Another request has made the tree since.
+            raise Retry
+        raise taken
     _TreeWriter(transaction, rows, merged).write()
     top = declaration.roots[0].name if declaration.roots else rows.members[0].name
     return transaction.finish(DeclaredTree(top, merged.difference(), merged.kept))
@@ -109,16 +115,16 @@ def _check_generations(members: Sequence[MemberRow], request: TreeRequest) -> No
             )
 
 
-def _check_free(transaction: Transaction, merged: MergedTree) -> None:
-    """Refuse new providers whose uuid or name another provider has."""
+def _taken(transaction: Transaction, merged: MergedTree) -> Conflict | None:
+    """The refusal of new providers whose uuid or name another provider has; `None` if none has."""
     new = merged.new
     if not new:
-        return
+        return None
     taken = providers.find_taken(
         transaction.connection, [each.uuid for each in new], [each.name for each in new]
     )
     if taken is None:
-        return
+        return None
     uuid, name = taken
     holder = providers.find_provider(transaction.connection, uuid)
     if holder is None:
@@ -128,7 +134,7 @@ def _check_free(transaction: Transaction, merged: MergedTree) -> None:
             f"A provider {name!r} with the uuid {uuid} exists already, in the tree of "
             f"{holder.root_uuid}. Leave it out, or move, rename or merge that one."
         )
-    raise Conflict(sentence, ErrorCode.DUPLICATE_NAME, ConflictCause.EXISTS)
+    return Conflict(sentence, ErrorCode.DUPLICATE_NAME, ConflictCause.EXISTS)
 
 
 def _states(rows: TreeRows) -> Iterator[ProviderState]:

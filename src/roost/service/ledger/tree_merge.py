@@ -266,12 +266,14 @@ class _OwnersMerge:
         """Why a provider stays where it is; empty if it moves."""
         if found.parent_uuid is None:
             return "roots are not moved"
+        creators = [name for name, parts in self._others(found).items() if parts.created]
+        if not creators and not self._mine(found).created:
+            return "another writer created it"
         above: str | None = parent_uuid
         while above is not None:
             if above == found.uuid:
                 return "that provider is below it"
             above = self._tree[above].parent_uuid
-        creators = [name for name, parts in self._others(found).items() if parts.created]
         if creators:
             self._take_over(found, creators, "its place")
             found.owners = {
@@ -279,7 +281,7 @@ class _OwnersMerge:
                 for name, parts in found.owners.items()
             }
             self._own(found, replace(self._mine(found), created=True))
-        return "" if self._mine(found).created else "another writer created it"
+        return ""
 
     def _take_over(self, provider: ProviderState, owners: Iterable[str], what: str) -> None:
         """Refuse to change what belongs to other owners, unless the request says `force`."""

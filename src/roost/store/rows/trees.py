@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, select
 
+from roost.model.providers import Provider
 from roost.store.connections.errors import Retry
 from roost.store.rows.inventories import AMOUNT_COLUMNS, InventoryKey, allocation_queries
 from roost.store.rows.ownership import OwnershipRow, ownership_queries
@@ -107,14 +108,30 @@ def tree_members(connection: Connection, root_id: int) -> list[MemberRow]:
     return [MemberRow._make(row) for row in _MEMBERS.fetch(connection, {"root_id": root_id})]
 
 
-def lock_tree(transaction: Transaction, root_id: int) -> TreeRows:
-    """Lock all providers of a tree, and read all their rows: two round trips.
+def lock_tree(transaction: Transaction, provider: Provider) -> TreeRows:
+    """Lock all providers of a provider's tree, and read all their rows.
 
-    The lock of the root keeps other providers from coming. `Retry` if one came before.
+    The lock of the root keeps the tree as it is. What came to the tree before that is locked then.
+    `Retry` if the provider has left the tree meanwhile.
     """
+    root_id = provider.root_id
     ids = [member.id for member in tree_members(transaction.connection, root_id)]
+    rows = _lock_and_read(transaction, root_id, ids, ids)
+    present = [member.id for member in rows.members]
+    if provider.id not in present:
+        raise Retry
+    if present == ids:
+        return rows
+    came = sorted(set(present) - set(ids))
+    return _lock_and_read(transaction, root_id, came, present)
+
+
+def _lock_and_read(
+    transaction: Transaction, root_id: int, locked: Sequence[int], ids: Sequence[int]
+) -> TreeRows:
+    """Lock some providers, then read the members of the tree, and all rows of these ids."""
     _, members, present, associated, joined, allocated, owned = transaction.lock(
-        id_locks(transaction, ids),
+        id_locks(transaction, locked),
         [_MEMBERS.bound(transaction, {"root_id": root_id})],
         _INVENTORIES.bound_chunks(transaction, ids),
         _TRAITS.bound_chunks(transaction, ids),
@@ -122,8 +139,6 @@ def lock_tree(transaction: Transaction, root_id: int) -> TreeRows:
         allocation_queries(transaction, ids),
         ownership_queries(transaction, ids),
     )
-    if not ids or [row[0] for row in members] != ids:
-        raise Retry
     return TreeRows(
         [MemberRow._make(row) for row in members],
         [InventoryRow._make(row) for row in present],
