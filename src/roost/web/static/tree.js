@@ -30,6 +30,7 @@ function show(view) {
   view.signal.addEventListener("abort", () => following.abort());
 
   const draw = async (/** @type {Tree} */ tree) => {
+    const isFirst = shown === null;
     const changed = shown === null ? new Set() : differences(shown, tree);
     const asked = view.asked();
     const below = asked.has("consumers") || asked.has("consumer") ? await consumersOf(tree, asked.get("consumer"), view.signal) : undefined;
@@ -39,6 +40,9 @@ function show(view) {
     put(place, content(tree, { traits: asked.has("traits"), below, changed }));
     drawEdges(place, tree);
     const provider = asked.get("provider") ?? "";
+    const sought = [...place.querySelectorAll(".box .box, .sharing")].find((box) => provider === box.getAttribute("data-name") || provider === box.getAttribute("data-uuid"));
+    sought?.classList.add("sought");
+    if (isFirst) sought?.scrollIntoView({ block: "center" });
     view.foot({ url: treeAddress(tree.providers[0].uuid), command: command("tree", "show", provider), note: changedAt || "Changes appear here as they happen." });
   };
 
