@@ -153,8 +153,34 @@ def test_the_pages_of_a_live_server_work_below_a_prefix(
         page.get_by_role("link", name="4 VCPU and 8 GB").click()
         expect(page.locator("h1")).to_contain_text("more of this request fit")
         expect(page.locator("#health")).to_contain_text("ready")
+        _see_a_claim(window, server.client())
         assert window.problems == []
         page.context.close()
+
+
+def _see_a_claim(window: BrowserPage, other: ApiClient) -> None:
+    """Another client claims something: the stream tells the page, which asks nothing meanwhile."""
+    page = window.open("tree", provider="demo-host-026_0000:17:00.0")
+    device = page.locator(".sought")
+    expect(device).to_contain_text("0 used · 16 free")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    with page.expect_request("**/roost/changes?**"):
+        page.reload()
+    expect(device).to_contain_text("0 used · 16 free")
+    asked.clear()
+    claim = {
+        "allocations": {device.get_attribute("data-uuid"): {"resources": {"SRIOV_NET_VF": 3}}},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": None,
+        "consumer_type": "INSTANCE",
+    }
+    path = "/placement/allocations/11111111-1111-4111-8111-111111111111"
+    assert other.put(path, claim).status == 204
+    expect(device).to_contain_text("3 used · 13 free")
+    assert "changed" in (device.get_attribute("class") or "")
+    assert [url for url in asked if "/roost/changes" in url] == []
 
 
 def test_every_page_is_reached_and_used_with_the_keyboard_alone(
