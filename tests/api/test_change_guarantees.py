@@ -140,7 +140,7 @@ def run_of(database: Database, directory: Path) -> Run:
 
 def write_last(transaction: Transaction) -> Finished[None]:
     """The change after which the followers end."""
-    transaction.author = Writer(LAST).text()
+    transaction.writer = Writer(LAST).text()
     record_changes(transaction, ChangeKind.TRAITS, [(0, "uuid")])
     return transaction.finish()
 

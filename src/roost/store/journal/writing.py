@@ -119,8 +119,8 @@ def _record(
     transaction: Transaction, kind: ChangeKind, rows: Iterable[Mapping[str, object]]
 ) -> None:
     common: dict[str, object] = {"created_at": transaction.now, "kind": kind.value}
-    if transaction.author is not None:
-        common["writer"] = transaction.author
+    if transaction.writer is not None:
+        common["writer"] = transaction.writer
     if transaction.number is not None:
         common["transaction_id"] = transaction.number
     transaction.write(_INSERT.bound(transaction, [{**common, **row} for row in rows]))

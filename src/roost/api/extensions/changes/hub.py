@@ -89,12 +89,16 @@ class ChangePage:
             return self
         return ChangePage(tuple(filter(wanted.takes, self.changes)), self.cursor, self._text)
 
+    def shown(self) -> list[dict[str, object]]:
+        """The changes as a client gets them."""
+        return [_shown(change) for change in self.changes]
+
     def json(self, **others: object) -> bytes:
         """The page as a client gets it, with further members."""
         return orjson.dumps(
             {
                 **others,
-                "changes": [_shown(change) for change in self.changes],
+                "changes": self.shown(),
                 "next": self.next,
                 "more": self.cursor.target is not None,
             }
