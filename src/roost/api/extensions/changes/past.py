@@ -9,7 +9,7 @@ from roost.api.extensions.changes.handler import list_changes
 from roost.api.extensions.changes.hub import ChangePage
 from roost.api.extensions.parameters import NUMBER, Parameters, refuse_rest, split_parameters
 from roost.api.http.errors import bad_value
-from roost.api.http.json_schemas import STRING, AnswerSchema, described, flag, members, or_null
+from roost.api.http.json_schemas import STRING, AnswerSchema, described, members, or_null
 from roost.api.http.microversions import MAX_VERSION
 from roost.api.http.requests import Request
 from roost.api.http.responses import Response, json_response
@@ -38,18 +38,16 @@ _OWN = QueryString.of(
 _TIME = or_null(STRING, "Null in a journal without changes.")
 _CHANGES = list_changes.successes[200].schema
 assert _CHANGES is not None
-_MEMBERS = _CHANGES.versions.at(MAX_VERSION)["properties"]
 _PAST = AnswerSchema.of(
     "PastChanges",
     "Changes, the newest first, and how far back they go.",
     members(
         {
-            "changes": _MEMBERS["changes"],
+            "changes": _CHANGES.versions.at(MAX_VERSION)["properties"]["changes"],
             "older": or_null(STRING, "The marker of the page before; null if there is none."),
             "oldest_at": _TIME,
             "newest_at": _TIME,
             "next": described(STRING, "The cursor from which `GET /roost/changes` goes on."),
-            "more": flag("Always false: nothing is written between the page and `next`."),
         }
     ),
 )
