@@ -135,7 +135,7 @@ function filters(view) {
     box.addEventListener("change", () => view.ask({ [name]: box.checked ? "yes" : null }));
     return { name, box, label: h("label", { class: "choice" }, box, " ", text) };
   });
-  const form = h("form", { class: "row", onsubmit: (/** @type {Event} */ event) => event.preventDefault() },
+  const form = h("form", { class: "row", onsubmit: (event) => event.preventDefault() },
     h("label", {}, h("span", {}, "host"), " ", host),
     h("span", { class: "end" }, h("span", { class: "quiet" }, "show"), boxes.map((each) => each.label)));
   host.addEventListener("change", () => view.ask({ provider: host.value.trim(), consumer: null }));
