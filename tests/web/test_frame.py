@@ -36,8 +36,7 @@ def test_no_page_has_a_serious_violation_of_accessibility(
 ) -> None:
     need_axe()
     path, parameters = PAGES[name]
-    # A cached demo has no journal, so Changes would be empty.
-    assert demo.put("/traits/CUSTOM_SEEN").status == 201
+    assert demo.post("/resource_providers", {"name": "written-by-a-request"}).status == 200
     window.page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
     window.open(path, **parameters)
     window.page.wait_for_selector(".cell, .box, h1, .names, tbody, .feed")
@@ -54,6 +53,20 @@ def test_hostile_names_are_names(api: ApiClient, window: BrowserPage) -> None:
     expect(page.locator(".panel h3")).to_have_text(HOSTILE)
     window.open("tree", provider=HOSTILE)
     assert window.text(".box h3") == HOSTILE
+    claim = {
+        "allocations": {made["uuid"]: {"resources": {"VCPU": 1}}},
+        "project_id": HOSTILE,
+        "user_id": HOSTILE,
+        "consumer_generation": None,
+        "consumer_type": "INSTANCE",
+    }
+    assert api.put("/allocations/11111111-1111-4111-8111-111111111111", claim).status == 204
+    page = window.open("consumers", group="project")
+    expect(page.locator("summary h3")).to_contain_text(HOSTILE)
+    page.locator("tbody a").first.click()
+    expect(page.locator(".one .box h3")).to_have_text(HOSTILE)
+    page = window.open("changes")
+    expect(page.locator(".feed a").first).to_have_text(HOSTILE)
     page = window.open("ask", query="resources=VCPU:1", provider=HOSTILE, change=f"drain {HOSTILE}")
     expect(page.locator("h1")).to_contain_text(HOSTILE)
     page.get_by_role("combobox", name="Find").fill("script")
@@ -140,5 +153,60 @@ def test_the_pages_of_a_live_server_work_below_a_prefix(
         page.get_by_role("link", name="4 VCPU and 8 GB").click()
         expect(page.locator("h1")).to_contain_text("more of this request fit")
         expect(page.locator("#health")).to_contain_text("ready")
+        _see_a_claim(window, server.client())
         assert window.problems == []
         page.context.close()
+
+
+def _see_a_claim(window: BrowserPage, other: ApiClient) -> None:
+    """Another client claims something: the stream tells the page, which asks nothing meanwhile."""
+    page = window.open("tree", provider="demo-host-026_0000:17:00.0")
+    device = page.locator(".sought")
+    expect(device).to_contain_text("0 used · 16 free")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    with page.expect_request("**/roost/changes?**"):
+        page.reload()
+    expect(device).to_contain_text("0 used · 16 free")
+    asked.clear()
+    claim = {
+        "allocations": {device.get_attribute("data-uuid"): {"resources": {"SRIOV_NET_VF": 3}}},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": None,
+        "consumer_type": "INSTANCE",
+    }
+    path = "/placement/allocations/11111111-1111-4111-8111-111111111111"
+    assert other.put(path, claim).status == 204
+    expect(device).to_contain_text("3 used · 13 free")
+    assert "changed" in (device.get_attribute("class") or "")
+    assert [url for url in asked if "/roost/changes" in url] == []
+
+
+def test_every_page_is_reached_and_used_with_the_keyboard_alone(
+    demo: ApiClient, window: BrowserPage
+) -> None:
+    assert demo.post("/resource_providers", {"name": "written-by-a-request"}).status == 200
+    page = window.open()
+
+    def press_tab_until(selector: str) -> None:
+        for _ in range(60):
+            page.keyboard.press("Tab")
+            if page.locator(f"{selector}:focus").count() == 1:
+                return
+        raise AssertionError(f"Tab does not reach {selector}")
+
+    press_tab_until('nav a[href="./consumers"]')
+    page.keyboard.press("Enter")
+    page.wait_for_selector("tbody tr")
+    press_tab_until("tbody a")
+    page.keyboard.press("Enter")
+    expect(page.locator(".one h1")).to_be_visible()
+    page.locator("body").focus()
+    page.keyboard.press("/")
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator(".feed li").first).to_be_visible()
+    press_tab_until(".filters button")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Go on")).to_be_visible()

@@ -63,6 +63,7 @@ def plain(window: BrowserPage, demo: ApiClient) -> BrowserPage:
 def test_the_pages_work_in_front_of_roost_with_the_key_of_the_link(
     demo: ApiClient, window: BrowserPage
 ) -> None:
+    assert demo.post("/resource_providers", {"name": "written-by-a-request"}).status == 200
     put_behind(window, Gateway(ApplicationTransport(demo), KEY))
     page = window.page
     page.goto(f"{window.base}/ui/?name=demo-host-02#key={KEY}")

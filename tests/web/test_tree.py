@@ -101,3 +101,15 @@ def test_every_environment_of_the_seeds_is_drawn_whole(
         page = window.open("tree", provider=drawn.uuid(root.name))
         expect(page.locator(".tree-boxes .box")).to_have_count(len(tree["providers"]))
         expect(page.locator(".pool")).to_have_count(len(tree["sharing_providers"]))
+
+
+def test_the_box_of_the_provider_that_was_looked_for_is_outlined(
+    demo: ApiClient, window: BrowserPage
+) -> None:
+    page = window.open("tree", provider="demo-host-026_0000:1f:00.0")
+    sought = page.locator(".sought")
+    expect(sought).to_have_attribute("data-name", "demo-host-026_0000:1f:00.0")
+    expect(sought).to_be_in_viewport()
+    sought.get_by_role("link", name="4 used").click()
+    held = demo.get("/roost/consumers?provider=demo-host-026_0000:1f:00.0").json["consumers"]
+    expect(page.locator("tbody tr")).to_have_count(len(held))

@@ -1,7 +1,11 @@
 // The shapes that scripts share. `tsc` reads them; no browser does.
 
 type Child = Node | string | number | null | undefined | false;
-type Attributes = Record<string, unknown>;
+/** `on...` is a listener. */
+interface Attributes {
+  [listener: `on${string}`]: (event: any) => unknown;
+  [name: string]: unknown;
+}
 type Amounts = Record<string, number>;
 
 // The frame, and what a page gets from it.

@@ -79,7 +79,7 @@ async function candidates(found, signal) {
   const list = h("ol", { class: "candidates" }, requests.map((candidate, place) =>
     h("li", {}, line(candidate, names), place < DRAWN_FIRST ? drawn(candidate, trees, rootOf) : null)));
   const rest = requests.length - DRAWN_FIRST;
-  const more = rest > 0 && h("button", { onclick: (/** @type {Event} */ event) => {
+  const more = rest > 0 && h("button", { onclick: (event) => {
     requests.forEach((candidate, place) => { if (place >= DRAWN_FIRST) list.children[place].append(drawn(candidate, trees, rootOf)); });
     /** @type {HTMLElement} */ (event.target).remove();
   } }, `Draw the other ${whole(rest)}`);

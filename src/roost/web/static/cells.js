@@ -200,7 +200,7 @@ export class Grid {
     const index = Number(cell.getAttribute("data-index"));
     const block = this._blocks.find((each) => index < each.first + each.roots.length);
     const columns = block?.columns ?? 1;
-    /** @type {Record<string, number>} */
+    /** @type {Amounts} */
     const steps = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns, Home: -index, End: this._roots.length - 1 - index };
     const step = steps[event.key];
     if (step === undefined) return;

@@ -207,7 +207,7 @@ function filters(view) {
   const groups = select("group", "group by", GROUPS, "");
   const then = select("then", "then by", GROUPS, "");
   const full = select("full", "filter", FULLNESS, "");
-  const form = h("form", { class: "row", onsubmit: (/** @type {Event} */ event) => event.preventDefault() },
+  const form = h("form", { class: "row", onsubmit: (event) => event.preventDefault() },
     h("label", {}, h("span", {}, "class"), " ", classes),
     h("label", {}, h("span", {}, "or request"), " ", inputs.fits),
     order, full, h("span", { class: "together" }, groups, then),

@@ -117,7 +117,7 @@ function groups(found, key, isPart) {
 
 /** @param {Consumer[]} found */
 function sum(found) {
-  /** @type {Record<string, number>} */
+  /** @type {Amounts} */
   const all = {};
   for (const { resources } of found) for (const [name, amount] of Object.entries(resources)) all[name] = (all[name] ?? 0) + amount;
   return resourceWords(all);

@@ -78,7 +78,7 @@ function boxContent(provider, root, drawn) {
       provider.owner && h("span", { class: "quiet" }, `owner ${provider.owner}`)),
     tags(provider, drawn),
     h("div", { class: "bars" }, Object.entries(provider.inventories).map(([name, inventory]) =>
-      bar(name, inventory, provider.usages[name] ?? 0, provider.uuid))),
+      bar(name, inventory, provider.usages[name] ?? 0, provider.name))),
     ...(drawn.below?.get(provider.uuid) ?? []),
   ];
 }
@@ -139,15 +139,15 @@ function withoutCustom(name) {
  * @param {string} name
  * @param {Inventory} inventory
  * @param {number} used
- * @param {string} [uuid] of the provider: what is used leads to its consumers
+ * @param {string} [provider] its name: what is used leads to its consumers
  */
-export function bar(name, inventory, used, uuid = "") {
+export function bar(name, inventory, used, provider = "") {
   const ratio = inventory.allocation_ratio;
   const capacity = Math.floor((inventory.total - inventory.reserved) * ratio);
   const free = Math.max(0, capacity - used);
   const over = used > capacity;
   const words = [
-    used > 0 && uuid ? h("a", { href: `./consumers?${new URLSearchParams({ provider: uuid })}`, title: "What holds it" }, h("b", {}, readable(name, used)), " used") : [h("b", {}, readable(name, used)), " used"], " · ", h("b", {}, readable(name, free)), " free",
+    used > 0 && provider ? h("a", { href: `./consumers?${new URLSearchParams({ provider })}`, title: "What holds it" }, h("b", {}, readable(name, used)), " used") : [h("b", {}, readable(name, used)), " used"], " · ", h("b", {}, readable(name, free)), " free",
     inventory.reserved > 0 && ` · ${readable(name, inventory.reserved)} reserved`,
     ratio !== 1 && ` · ${whole(inventory.total)} × ${ratio}`,
     over && h("span", { class: "over" }, ` · ${readable(name, used - capacity)} over capacity`),

@@ -12,7 +12,7 @@ export function filterForm(view, fields, more = []) {
   const labels = fields.map(({ name, label, hint = "", size = 12, choices }) => choices
     ? select(name, label, choices, "")
     : h("label", {}, h("span", {}, label), " ", h("input", { name, placeholder: hint, size, spellcheck: "false" })));
-  const form = h("form", { class: "row", onsubmit: (/** @type {Event} */ event) => event.preventDefault() }, labels,
+  const form = h("form", { class: "row", onsubmit: (event) => event.preventDefault() }, labels,
     more.length > 0 && h("span", { class: "end" }, more));
   form.addEventListener("change", (event) => {
     const field = /** @type {HTMLInputElement} */ (event.target);

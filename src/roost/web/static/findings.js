@@ -17,7 +17,7 @@ export class Findings {
     this._body = {};
     this.element = h("section", { class: "findings", "aria-label": "Findings of the audit" }, this._list,
       h("details", {}, h("summary", { class: "quiet" }, "Find orphans"),
-        h("form", { class: "orphans", onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); void this._compare(); } },
+        h("form", { class: "orphans", onsubmit: (event) => { event.preventDefault(); void this._compare(); } },
           this._known, h("div", { class: "row" }, h("label", {}, h("span", {}, "type"), " ", this._type), h("button", {}, "Compare")))));
   }
 
@@ -52,6 +52,7 @@ export class Findings {
     if (mend === null) return;
     const url = address(mend.path);
     const said = h("p", { role: "alert" });
+    /** @type {HTMLDialogElement} */
     const dialog = h("dialog", { "aria-labelledby": "mend-title", onclose: () => dialog.remove() });
     const send = async () => {
       try {

@@ -80,7 +80,7 @@ function setUpSearch(go) {
   const draw = (/** @type {Entry[]} */ found) => {
     put(list, found.map((entry, index) =>
       h("li", { role: "option", id: `found-${index}`, "data-path": entry.path, "aria-selected": "false",
-        onmousedown: (/** @type {Event} */ event) => { event.preventDefault(); leave(entry.path); } },
+        onmousedown: (event) => { event.preventDefault(); leave(entry.path); } },
       h("code", {}, entry.text), " ", h("small", {}, entry.kind))));
     if (found.length === 0) put(list, h("li", { class: "none" }, "Nothing has this name."));
     list.hidden = false;
@@ -245,7 +245,7 @@ export function curlOf(url, method, body) {
 /** @param {Shown} shown */
 export function showFoot(shown) {
   const curl = curlOf(shown.url, shown.body === undefined ? "GET" : "POST", shown.body);
-  const json = h("a", { href: shown.url.href, onclick: (/** @type {Event} */ event) => openJson(event, shown) }, shown.body === undefined ? "JSON" : "POST");
+  const json = h("a", { href: shown.url.href, onclick: (event) => openJson(event, shown) }, shown.body === undefined ? "JSON" : "POST");
   put(byId("foot"),
     h("div", { class: "copies" },
       h("span", {}, json, " ", copyButton("address of the JSON", shown.url.href)),

@@ -32,7 +32,7 @@ export class RequestForm {
     this._groups = h("div", { class: "groups-form" });
     this._classes = h("datalist", { id: "classes" });
     this._traits = h("datalist", { id: "traits" });
-    this.element = h("form", { class: "request", "aria-label": "Request", onsubmit: (/** @type {Event} */ event) => event.preventDefault() },
+    this.element = h("form", { class: "request", "aria-label": "Request", onsubmit: (event) => event.preventDefault() },
       this._groups, this._classes, this._traits);
   }
 

@@ -30,6 +30,7 @@ function show(view) {
   view.signal.addEventListener("abort", () => following.abort());
 
   const draw = async (/** @type {Tree} */ tree) => {
+    const isFirst = shown === null;
     const changed = shown === null ? new Set() : differences(shown, tree);
     const asked = view.asked();
     const below = asked.has("consumers") || asked.has("consumer") ? await consumersOf(tree, asked.get("consumer"), view.signal) : undefined;
@@ -39,6 +40,9 @@ function show(view) {
     put(place, content(tree, { traits: asked.has("traits"), below, changed }));
     drawEdges(place, tree);
     const provider = asked.get("provider") ?? "";
+    const sought = [...place.querySelectorAll(".box .box, .sharing")].find((box) => provider === box.getAttribute("data-name") || provider === box.getAttribute("data-uuid"));
+    sought?.classList.add("sought");
+    if (isFirst) sought?.scrollIntoView({ block: "center" });
     view.foot({ url: treeAddress(tree.providers[0].uuid), command: command("tree", "show", provider), note: changedAt || "Changes appear here as they happen." });
   };
 
@@ -131,7 +135,7 @@ function filters(view) {
     box.addEventListener("change", () => view.ask({ [name]: box.checked ? "yes" : null }));
     return { name, box, label: h("label", { class: "choice" }, box, " ", text) };
   });
-  const form = h("form", { class: "row", onsubmit: (/** @type {Event} */ event) => event.preventDefault() },
+  const form = h("form", { class: "row", onsubmit: (event) => event.preventDefault() },
     h("label", {}, h("span", {}, "host"), " ", host),
     h("span", { class: "end" }, h("span", { class: "quiet" }, "show"), boxes.map((each) => each.label)));
   host.addEventListener("change", () => view.ask({ provider: host.value.trim(), consumer: null }));

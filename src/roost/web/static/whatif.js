@@ -22,7 +22,7 @@ export class WhatIf {
     this._class = h("input", { "aria-label": "Class to change", class: "mono", placeholder: "class", list: "classes", size: 10, spellcheck: "false" });
     this._total = h("input", { "aria-label": "New total", placeholder: "total", size: 6, inputmode: "numeric" });
     this._kind.addEventListener("change", () => this._fields());
-    this.element = h("form", { class: "whatif", onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); this._add(); } },
+    this.element = h("form", { class: "whatif", onsubmit: (event) => { event.preventDefault(); this._add(); } },
       h("fieldset", {}, h("legend", {}, "what if…"), this._list,
         h("div", { class: "change" }, this._kind, this._count, this._provider, this._class, this._total, h("button", {}, "try"))));
     this._fields();
