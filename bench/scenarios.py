@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import capacity
 import claims
+import commands
 import explain
 import explosion
 import identity
@@ -44,6 +45,7 @@ SCENARIOS: dict[str, Scenario] = {
     "resilience": resilience.run,
     "capacity": capacity.run,
     "overview": overview.run,
+    "commands": commands.run,
     "scale": scale.run,
 }
 QUICK = (

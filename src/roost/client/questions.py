@@ -14,13 +14,14 @@ from urllib.parse import quote, urlencode
 from roost.client.errors import ChangeFailed, NotOffered, PlacementError, QuestionRefused
 from roost.client.placement.answers import reason_of, require_ok
 from roost.client.placement.placement import Administration
-from roost.client.shapes import AMOUNTS, NULL, NUMBER, JsonShape
+from roost.client.shapes import AMOUNTS, INVENTORY, NULL, NUMBER, JsonShape
 from roost.client.transport import PlacementResponse
 
 Json: TypeAlias = Mapping[str, Any]
 OWN_PREFIX = "/roost/"
 _OWN_CODES = "roost."
 _PAGE_LIMIT = 10_000
+_TREES_OF_PAGE = 1000
 
 _REFERENCE: JsonShape = {"uuid": str, "name": str}
 _STAGE: JsonShape = {"stage": str, "trees": int, "text?": (str, NULL)}
@@ -61,6 +62,18 @@ RESILIENCE: JsonShape = {
     "roots": [{"root": _REFERENCE, "text?": (str, NULL)}],
     "next?": (str, NULL),
 }
+_WHOLE_PROVIDER: JsonShape = {
+    "name": str,
+    "uuid": str,
+    "parent?": str,
+    "generation": int,
+    "traits": [str],
+    "aggregates": [str],
+    "inventories": {str: INVENTORY},
+    "usages": AMOUNTS,
+}
+TREE: JsonShape = {"providers": [_WHOLE_PROVIDER], "sharing_providers": [_WHOLE_PROVIDER]}
+TREES: JsonShape = {"trees": [TREE], "next?": (str, NULL)}
 CONSUMERS: JsonShape = {
     "consumers": [
         {
@@ -223,6 +236,20 @@ def ask_whatif(
     return ServerQuestion("/roost/whatif", "", shape, body)
 
 
+def ask_trees() -> ServerQuestion:
+    """All trees, whole."""
+    return ServerQuestion("/roost/trees", f"page_limit={_TREES_OF_PAGE}", TREES, rows="trees")
+
+
+def ask_tree(provider: str) -> ServerQuestion:
+    """The whole tree of a provider.
+
+    >>> ask_tree("rack 1").address
+    '/roost/trees/rack%201'
+    """
+    return ServerQuestion(f"/roost/trees/{quote(provider, safe='')}", "", TREE)
+
+
 def ask_consumers(at_most: int | None, **conditions: str | None) -> ServerQuestion:
     """The consumers that match the conditions; `at_most` is how many the caller needs.
 
@@ -314,8 +341,11 @@ def demand_answered(
     noun: str = "question",
 ) -> None:
     """Raise an error if the server refused a question or change, or does not know it."""
-    code = answer.code or ""
-    if answer.status == 404 and path.startswith(OWN_PREFIX) and not code.startswith(_OWN_CODES):
+    if (
+        answer.status == 404
+        and path.startswith(OWN_PREFIX)
+        and not (answer.code or "").startswith(_OWN_CODES)
+    ):
         raise NotOffered(f"The server does not offer {path}", path)
     if answer.status in (400, 404, 409):
         raise failure(
