@@ -35,8 +35,8 @@ def test_a_page_says_whether_the_reader_has_to_type_a_token(
     tokens.write_text("")
     configuration = f"[api]\nauth_strategy = tokens\n[roost]\ntokens_file = {tokens}\n"
     strict = in_process_client(database, tmp_path, configuration)
-    assert b'content="token"' in ApiClient(strict.send, None, None).get("/ui/").body
-    assert b'content="anyone"' in api.get("/ui/").body
+    assert b'name="roost-token" content=""' in ApiClient(strict.send, None, None).get("/ui/").body
+    assert b'name="roost-token" content="admin"' in api.get("/ui/").body
 
 
 def test_every_file_has_a_type_and_a_tag_and_a_second_look_costs_nothing(api: ApiClient) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from roost.api.candidates import kept_answers
@@ -67,6 +69,15 @@ def test_a_reason_that_comes_late_is_not_that_of_a_newer_forest() -> None:
     assert answers.reason(QUESTION, later) is None
 
 
+def test_a_later_search_does_not_take_over_the_reason_of_an_earlier_forest() -> None:
+    answers, forest = KeptAnswers(), forest_of([HOST])
+    answers.keep(QUESTION, forest, work(forest), ANSWER)
+    answers.keep_reason(QUESTION, forest, REASON)
+    later = claim(forest)
+    answers.keep(QUESTION, later, work(later), ANSWER)
+    assert answers.reason(QUESTION, later) is None
+
+
 def test_an_answer_that_comes_while_an_older_one_is_checked_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -90,6 +101,25 @@ def test_an_answer_that_is_too_large_leaves_its_work() -> None:
     answers.keep(QUESTION, forest, work(forest), large)
     assert answers.answer(QUESTION, forest) is None
     assert answers.work(QUESTION) is not None
+
+
+def test_work_that_is_too_large_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers, forest = KeptAnswers(), forest_of([HOST])
+    kept = work(forest)
+    monkeypatch.setattr(kept_answers, "_QUESTION_BYTES_MAX", kept_answers._OVERHEAD_BYTES)
+    answers.keep(QUESTION, forest, kept, None)
+    assert answers.work(QUESTION) is None
+
+
+def test_the_memory_of_work_counts_as_much_as_that_of_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers, forest = KeptAnswers(), forest_of([HOST])
+    kept = replace(work(forest), words=1000)
+    monkeypatch.setattr(kept_answers, "BYTES_MAX", 25_000)
+    for number in range(4):
+        answers.keep((str(number), 1), forest, kept, None)
+    assert [number for number in range(4) if answers.work((str(number), 1))] == [2, 3]
 
 
 def test_questions_that_were_not_asked_for_long_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,11 +192,33 @@ def rename(api: ApiClient, provider: str, name: str) -> None:
     assert answer.status == 200
 
 
+def test_one_text_has_the_answer_of_each_version(worlds: Worlds) -> None:
+    """Summaries of 1.39 show the whole tree, and those of 1.10 only what gives resources."""
+    world = worlds("A(VCPU 8), N<A(MEM 8)")
+    for _ in range(2):
+        assert set(world.ask("VCPU:1", "1.39").summaries) == {"A", "N"}
+        assert set(world.ask("VCPU:1", "1.10").summaries) == {"A"}
+
+
+def test_one_text_is_read_by_the_grammar_of_each_version(worlds: Worlds) -> None:
+    world = worlds("A(VCPU 8, T1)")
+    for _ in range(2):
+        assert world.send("VCPU:1&required=T1", "1.17").status == 200
+        assert world.send("VCPU:1&required=T1", "1.16").status == 400
+
+
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("query", "limit"),
+    [
+        ("resources=VCPU:1&resources_A=VCPU:1&group_policy=none", "max_request_groups = 1"),
+        ("resources=VCPU:1" + "&required=T1" * 100, "max_query_parameters = 100"),
+    ],
+    ids=["groups", "parameters"],
+)
 def test_a_query_that_was_read_under_larger_limits_is_read_again(
-    worlds: Worlds, configured: Configured
+    worlds: Worlds, configured: Configured, query: str, limit: str
 ) -> None:
-    query = "resources=VCPU:1&resources_A=VCPU:1&group_policy=none"
-    assert worlds("A(VCPU 8)").send(query).status == 200
-    few = configured("A(VCPU 8)", "[roost]", "max_request_groups = 1")
+    assert worlds("A(VCPU 8, T1)").send(query).status == 200
+    few = configured("A(VCPU 8, T1)", "[roost]", limit)
     assert few.send(query).status == 400

@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 from sqlalchemy.pool import NullPool
 
 from roost.cli.main import cli
+from roost.model.identifiers import new_uuid
 from roost.store import tables
 from roost.store.checks.checks import check_database
 from roost.store.checks.findings import Level
@@ -27,6 +28,7 @@ from roost.store.journal.writing import record_usages
 from roost.store.migrations.schema import sync_schema
 from roost.store.transaction import Finished, Transaction
 from support.api_client import ApiClient
+from support.change_feed import all_changes, now, request_id
 from support.moving.shared_database import MakeApi, SharedDatabase
 from support.properties import many
 from support.scenarios.answers import faults, read_answer
@@ -215,6 +217,44 @@ def test_both_services_write_at_once_and_agree(triggers: SharedDatabase, make_ap
         assert summary["used"] == usage(reference, uuid)
     for consumer in consumers:
         reference.delete(f"/allocations/{consumer}")
+    assert reference.delete(f"/resource_providers/{uuid}").status == 204
+
+
+def test_changes_tell_the_writer_of_roost_and_none_of_the_reference(
+    triggers: SharedDatabase, make_api: MakeApi
+) -> None:
+    roost, reference = make_api(triggers.roost), triggers.reference.client()
+    uuid = provider_uuid("both")
+    put_provider(reference, uuid, total=1000)
+    since, ours = now(roost), set()
+
+    def claim_often(api: ApiClient) -> None:
+        for _ in range(15):
+            body = {
+                "allocations": {uuid: {"resources": {"VCPU": 1}}},
+                "project_id": "p",
+                "user_id": "u",
+            }
+            path = f"/allocations/{new_uuid()}"
+            answer = api.at("1.27").put(path, body)
+            if api is roost:
+                assert answer.status == 204
+                ours.add(request_id(answer))
+            api.delete(path)
+
+    threads = [threading.Thread(target=claim_often, args=(api,)) for api in (roost, reference)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = all_changes(roost, since, page_limit=5)
+    assert {change["provider"]["uuid"] for change in found} == {uuid}
+    told = {change["request_id"] for change in found}
+    # Releases of Roost have requests of their own.
+    assert ours < told
+    assert None in told
+    unknown = [change for change in found if change["request_id"] is None]
+    assert all(one["user_id"] is None and one["project_id"] is None for one in unknown)
     assert reference.delete(f"/resource_providers/{uuid}").status == 204
 
 

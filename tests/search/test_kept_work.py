@@ -177,6 +177,38 @@ def test_a_scan_that_does_not_fit_into_memory_is_made_again(
     assert asker.ask(forest) == found
 
 
+def test_scans_take_no_more_memory_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worn host is like no other, so each host has a problem of its own."""
+    forest = hosts([{"VCPU": 8 + number} for number in range(16)])
+    query = CandidateQuery((RequestGroup("_A", {"VCPU": 4}), RequestGroup("_B", {"VCPU": 5})))
+    work = work_of(find_candidates(forest, query, ORDER))
+    few = kept_words(work) // 2
+    monkeypatch.setattr(kept_work, "_WORDS_MAX", few)
+    work = work_of(find_candidates(forest, query, ORDER))
+    assert kept_words(work) <= few
+    # The scans of blocks that stay count, too.
+    changed = claim(forest, 15, "VCPU", 1)
+    work = work_of(find_candidates(changed, query, ORDER, kept_work=work))
+    assert kept_words(work) <= few
+
+
+def test_the_memory_of_work_grows_with_blocks_and_with_sets() -> None:
+    """No host has the memory that the query asks for, so no scan finds a tree."""
+    query = CandidateQuery((RequestGroup(resources={"MEMORY_MB": 1}),))
+    few, many = hosts([{"VCPU": 8}] * 2), hosts([{"VCPU": 8}] * 200)
+    by_blocks = [work_of(find_candidates(forest, query, ORDER)) for forest in (few, many)]
+    scans = [sum(scan.words for scan in work.scans.values()) for work in by_blocks]
+    assert by_blocks[1].words - scans[1] > 10 * (by_blocks[0].words - scans[0])
+    sets = {host: ",".join(map(str, range(4, 5 + host))) for host in range(200)}
+    by_sets = work_of(find_candidates(hosts([{"VCPU": 8}] * 200, sets), query, ORDER))
+    assert by_sets.words > by_blocks[1].words
+
+
+def kept_words(work: KeptWork) -> int:
+    """The memory of the trees that the scans have found."""
+    return sum(scan.words for scan in work.scans.values() if scan.alike)
+
+
 def test_room_that_slots_contest_on_a_sharing_provider_counts_as_it_is_now() -> None:
     pool = {"MEMORY_MB": 8}
     forest = hosts([pool, {"VCPU": 8}], traits={0: "1"}, racked=[0, 1])

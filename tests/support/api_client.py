@@ -129,25 +129,31 @@ def limited_client(database: Database, directory: Path, **limits: int) -> ApiCli
     return application_client(limited_application(database, directory, **limits))
 
 
+def environ_of(method: str, path: str, body: bytes, headers: Mapping[str, str]) -> dict[str, Any]:
+    """What a WSGI server tells an application of a request."""
+    split = urlsplit(path)
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": method,
+        "SCRIPT_NAME": "",
+        "PATH_INFO": unquote_to_bytes(split.path).decode("latin-1"),
+        "QUERY_STRING": split.query,
+        "SERVER_NAME": "roost.example",
+        "SERVER_PORT": "80",
+        "HTTP_HOST": "roost.example",
+        "wsgi.url_scheme": "http",
+        "wsgi.input": io.BytesIO(body),
+    }
+    for name, value in headers.items():
+        key = name.upper().replace("-", "_")
+        environ[key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"] = value
+    return environ
+
+
 def application_client(application: Application, script_name: str = "") -> ApiClient:
     """A client of a WSGI callable."""
 
     def send(method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
-        split = urlsplit(path)
-        environ: dict[str, Any] = {
-            "REQUEST_METHOD": method,
-            "SCRIPT_NAME": script_name,
-            "PATH_INFO": unquote_to_bytes(split.path).decode("latin-1"),
-            "QUERY_STRING": split.query,
-            "SERVER_NAME": "roost.example",
-            "SERVER_PORT": "80",
-            "HTTP_HOST": "roost.example",
-            "wsgi.url_scheme": "http",
-            "wsgi.input": io.BytesIO(body),
-        }
-        for name, value in headers.items():
-            key = name.upper().replace("-", "_")
-            environ[key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"] = value
+        environ = environ_of(method, path, body, headers) | {"SCRIPT_NAME": script_name}
         started: list[tuple[str, list[tuple[str, str]]]] = []
 
         def start_response(status: str, sent: list[tuple[str, str]]) -> None:

@@ -45,7 +45,8 @@ def check_answer(method: str, path: str, headers: Mapping[str, str], answer: Ans
     media_type = _without_parameters(answer.headers.get("content-type", ""))
     documented = not answer.body or {media_type, "*/*"} & set(map(_without_parameters, content))
     assert documented, f"{what} as {media_type} is not documented"
-    if media_type == "application/json":
+    # A file of the pages may be JSON, and the document says nothing of what is in it.
+    if media_type == "application/json" and "*/*" not in content:
         validator = _validator(version, method, match.path if match else "", answer.status)
         problem = next(iter(validator.iter_errors(answer.json)), None)
         reason = "" if problem is None else f"{problem.message[:500]} at {problem.instance_path}"

@@ -8,6 +8,7 @@ import ssl
 import time
 from collections.abc import Mapping
 from types import TracebackType
+from typing import Self
 
 from support.api_client import Answer
 from support.servers.live_server import NARROW_BYTES
@@ -29,7 +30,7 @@ class RawClient:
             self.socket = tls.wrap_socket(self.socket, server_hostname="127.0.0.1")
         self._received = bytearray()
 
-    def __enter__(self) -> RawClient:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

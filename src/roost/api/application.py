@@ -40,7 +40,7 @@ from roost.api.routing import Match, Route, Router
 from roost.api.services import Services
 from roost.configuration.settings import Settings
 from roost.metrics.counting import TALLY
-from roost.metrics.stages import Stage
+from roost.metrics.stage_times import Stage
 from roost.replica.housekeeping import ChoreThread, Housekeeping
 from roost.store.database import Database
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roost.api.candidates import handler as candidates
-from roost.api.extensions import server
+from roost.api.extensions import past_changes, server
 from roost.api.extensions.changes import handler as changes
 from roost.api.extensions.ledger import adoption, audit, consumers, exporter, trees
 from roost.api.extensions.openapi import document_route
@@ -22,12 +22,12 @@ from roost.api.handlers import (
     health,
     inventories,
     metrics,
-    pages,
     providers,
     resource_classes,
     root,
     traits,
     usages,
+    web_pages,
 )
 from roost.api.routing import Route
 
@@ -36,7 +36,7 @@ ROUTES: tuple[Route, ...] = (
     *root.ROUTES,
     *health.ROUTES,
     *metrics.ROUTES,
-    *pages.ROUTES,
+    *web_pages.ROUTES,
     *resource_classes.ROUTES,
     *providers.ROUTES,
     *inventories.ROUTES,
@@ -60,4 +60,5 @@ ROUTES: tuple[Route, ...] = (
     *adoption.ROUTES,
     *trees.ROUTES,
     *changes.ROUTES,
+    *past_changes.ROUTES,
 )

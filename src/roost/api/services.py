@@ -17,7 +17,7 @@ from roost.api.observation.scrapes import SharedScrape
 from roost.configuration.settings import Settings
 from roost.metrics.catalogue import POOL_CONNECTIONS
 from roost.metrics.sampling import sample_all
-from roost.metrics.stages import CURRENT, Stage
+from roost.metrics.stage_times import CURRENT, Stage
 from roost.replica.replica import Replica
 from roost.search.forest.forest import Forest
 from roost.search.forest.vocabulary import Vocabulary

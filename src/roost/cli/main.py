@@ -40,6 +40,7 @@ _COMMANDS_OF_HOST = {
     "owner": ("owner:owner", "Show what owners of this machine have written, and where."),
     "context": ("context:context", "Give servers names, and choose one of them."),
     "top": ("cloud.top:top", "Show what a server does, live."),
+    "ui": ("ui.command:ui", "Serve the pages in front of any placement server."),
     "candidates": ("ask.candidates:candidates", "Show where a request fits."),
     "explain": ("ask.explain:explain", "Say why a request has candidates or none."),
     "why": ("ask.explain:why", "Say why a request fits on one host or not."),
@@ -60,6 +61,7 @@ _COMMANDS_OF_HOST = {
     "trait": ("cloud.vocabulary:trait", "List, show, create and delete traits."),
     "class": ("cloud.vocabulary:resource_class", "List, show, create and delete resource classes."),
     "doctor": ("cloud.doctor:doctor", "Look for what is wrong with a server."),
+    "changes": ("cloud.changes:changes", "Tell what was written, and by which request."),
     "audit": ("cloud.audit:audit", "Find orphans and other things that are wrong."),
     "metrics-queries": (
         "cloud.metrics_queries:metrics_queries",

@@ -3,6 +3,7 @@
 from roost.client.claims import CandidateAnswer, Claims
 from roost.client.declaration import Declaration, DeclaredProvider, UnreadProviders
 from roost.client.errors import PlacementError, ReshapeNeeded
+from roost.client.ledger.changes import LedgerChange, LedgerPage
 from roost.client.ledger.query import Needs
 from roost.client.ledger.roost import Roost
 from roost.client.ledger.values import Candidate, Claimed, ResourceProvider, ResourceTree
@@ -24,6 +25,8 @@ __all__ = [
     "DeclaredProvider",
     "FileOwnershipStore",
     "Inventory",
+    "LedgerChange",
+    "LedgerPage",
     "Needs",
     "Outcome",
     "PlacementError",

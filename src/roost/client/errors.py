@@ -225,6 +225,10 @@ class AllocationDeleteFailed(PlacementError):
     """Allocations of a consumer could not be deleted."""
 
 
+class CursorExpired(PlacementError):
+    """The server no longer knows the changes since a cursor: read everything again."""
+
+
 class QuestionRefused(PlacementError):
     """The server did not answer a question about candidates, for instance for a misspelt name."""
 

@@ -11,7 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 from urllib.parse import quote, urlencode
 
-from roost.client.errors import ChangeFailed, NotOffered, PlacementError, QuestionRefused
+from roost.client.errors import (
+    ChangeFailed,
+    CursorExpired,
+    NotOffered,
+    PlacementError,
+    QuestionRefused,
+    UnreadableAnswer,
+)
 from roost.client.placement.answers import reason_of, require_ok
 from roost.client.placement.placement import Administration
 from roost.client.shapes import AMOUNTS, INVENTORY, NULL, NUMBER, JsonShape
@@ -20,6 +27,7 @@ from roost.client.transport import PlacementResponse
 Json: TypeAlias = Mapping[str, Any]
 OWN_PREFIX = "/roost/"
 _OWN_CODES = "roost."
+_CURSOR_EXPIRED = "roost.cursor_expired"
 _PAGE_LIMIT = 10_000
 _TREES_OF_PAGE = 1000
 
@@ -104,6 +112,23 @@ AUDIT: JsonShape = {
     "consumers": int,
     "problem?": (str, NULL),
     "next?": (str, NULL),
+}
+_PERHAPS_NAMED: JsonShape = ({"uuid": str, "name": (str, NULL)}, NULL)
+CHANGES: JsonShape = {
+    "changes": [
+        {
+            "at": str,
+            "kind": str,
+            "provider": _PERHAPS_NAMED,
+            "root": _PERHAPS_NAMED,
+            "resource_classes": [str],
+            "request_id": (str, NULL),
+            "user_id": (str, NULL),
+            "project_id": (str, NULL),
+        }
+    ],
+    "next": str,
+    "more": bool,
 }
 _CHANGED: JsonShape = {"provider": _REFERENCE, "was": _REFERENCE}
 MERGED: JsonShape = {
@@ -261,6 +286,16 @@ def ask_consumers(at_most: int | None, **conditions: str | None) -> ServerQuesti
     return question.with_parameters(**conditions, page_limit=length)
 
 
+def ask_changes(since: str | None, wait: int | None = None, **conditions: Any) -> ServerQuestion:
+    """One page of what was written since a cursor; `wait` is for how many seconds.
+
+    >>> ask_changes("eNo", 30, kind="usage").address
+    '/roost/changes?since=eNo&wait=30&kind=usage'
+    """
+    question = ServerQuestion("/roost/changes", "", CHANGES, rows="changes")
+    return question.with_parameters(since=since, wait=wait, **conditions)
+
+
 def audit(body: Json) -> ServerChange:
     """What is wrong with the cloud; with `delete` in the body, orphans are deleted.
 
@@ -288,6 +323,14 @@ def merge(provider: str, into: str, *, force: bool) -> ServerChange:
 
 def _of_provider(provider: str, verb: str, body: Json, shape: JsonShape) -> ServerChange:
     return ServerChange(f"/roost/providers/{quote(provider, safe='')}/{verb}", body, shape)
+
+
+def next_changes(server: Questions, question: ServerQuestion, since: str | None) -> dict[str, Any]:
+    """A page of changes. One that leads nowhere would be asked for again and again."""
+    page = server.answer(question)
+    if page["more"] and page["next"] == since:
+        raise UnreadableAnswer("The server has more changes, and no other cursor for them")
+    return page
 
 
 class Questions(Administration):
@@ -341,11 +384,17 @@ def demand_answered(
     noun: str = "question",
 ) -> None:
     """Raise an error if the server refused a question or change, or does not know it."""
-    if (
-        answer.status == 404
-        and path.startswith(OWN_PREFIX)
-        and not (answer.code or "").startswith(_OWN_CODES)
-    ):
+    # The body of an answer is read for its code only if it may be an error: it may be large.
+    code = "" if answer.ok else answer.code or ""
+    if answer.status == 410 and code == _CURSOR_EXPIRED:
+        raise CursorExpired(
+            "The cursor has expired",
+            status=answer.status,
+            detail=reason_of(answer),
+            request_id=answer.request_id,
+            code=code,
+        )
+    if answer.status == 404 and path.startswith(OWN_PREFIX) and not code.startswith(_OWN_CODES):
         raise NotOffered(f"The server does not offer {path}", path)
     if answer.status in (400, 404, 409):
         raise failure(

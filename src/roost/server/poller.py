@@ -176,6 +176,7 @@ class Poller:
         arrivals = Arrivals(listeners, wakened)
         while not self._stopping:
             self._await_arrivals(arrivals)
+        self._wake_all()
         # Clients still get answers, while a proxy learns that it shall ask another server.
         drained_at = time.monotonic() + self._limits.drain_seconds
         while time.monotonic() < drained_at:
@@ -401,6 +402,12 @@ class Poller:
             connection.was_woken = not is_parked
         if is_parked:
             self._streams.put(connection)
+
+    def _wake_all(self) -> None:
+        """Let every answer that waits for the application see that the server is stopping."""
+        for connection in self._all():
+            if connection.follows:
+                self._wake(connection)
 
     def _go_on(self, connection: Connection) -> None:
         """After a piece of an answer: wait for what comes next."""

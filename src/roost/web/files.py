@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -15,14 +16,20 @@ PAGES: Mapping[str, str] = {
     "": "Cloud",
     "ask": "Ask",
     "tree": "Tree",
+    "consumers": "Consumers",
+    "changes": "Changes",
 }
 
 _MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
+    ".json": "application/json",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
 HTML = "text/html; charset=utf-8"
+
+# Types and explanations are for readers of the source. `/**` stands nowhere else in the scripts.
+_COMMENTS = re.compile(rb"/\*\*(?s:.*?)\*/[ \n]*|^ *//.*\n", re.MULTILINE)
 
 # A browser loads nothing from elsewhere, and runs nothing that data brings.
 SECURITY_HEADERS = (
@@ -59,19 +66,23 @@ def static_files() -> Mapping[str, WebFile]:
     for path in directory.iterdir():
         media_type = _MEDIA_TYPES.get(f".{path.name.rpartition('.')[2]}")
         if media_type is not None:
-            found[path.name] = WebFile.of(path.read_bytes(), media_type)
+            body = path.read_bytes()
+            if path.name.endswith(".js"):
+                body = _COMMENTS.sub(b"", body)
+            found[path.name] = WebFile.of(body, media_type)
     return found
 
 
 @cache
-def page(name: str, *, needs_token: bool) -> WebFile:
-    """The document of a page. Links are relative, so a prefix of the service changes nothing."""
+def page(name: str, *, token: str) -> WebFile:
+    """The document of a page. Links are relative, so a prefix of the service changes nothing.
+
+    Its scripts send the token, unless it is empty: then the reader types one.
+    """
     template = Template((files("roost.web") / "static" / "page.html").read_text())
     links = "\n".join(
         f'        <a href="./{path}"{" aria-current=page" if path == name else ""}>{title}</a>'
         for path, title in PAGES.items()
     )
-    text = template.substitute(
-        title=escape(PAGES[name]), links=links, caller="token" if needs_token else "anyone"
-    )
+    text = template.substitute(title=escape(PAGES[name]), links=links, token=escape(token))
     return WebFile.of(text.encode(), HTML)

@@ -31,6 +31,7 @@ COMMANDS = [
     *("owner list", "owner show"),
     *(f"context {verb}" for verb in ("add", "use", "list", "show", "remove")),
     *("consumer list", "consumer show", "claim", "move", "release", "usage", "doctor", "audit"),
+    "changes",
     *(f"aggregate {verb}" for verb in ("list", "show", "add", "remove")),
     *("completion", "help", "man"),
     *(f"{noun} {verb}" for noun in ("trait", "class") for verb in ("list", "show")),

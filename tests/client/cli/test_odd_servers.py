@@ -61,6 +61,7 @@ LINES: dict[str, list[list[str]]] = {
     ],
     "candidates": [["VCPU=1", "MEMORY_MB=10"], ["VCPU=1", "--order", "pack", "--json"]],
     "capacity": [["VCPU=1", "--by-root"]],
+    "changes": [[], ["--kind", "usage", "--json"]],
     "class create": [["CUSTOM_NEW"]],
     "class delete": [["CUSTOM_GOLD"]],
     "class list": [[]],

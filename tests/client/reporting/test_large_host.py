@@ -5,30 +5,15 @@ from __future__ import annotations
 import pytest
 
 from roost.client.reporting.reporter import Reporter
-from roost.client.transport import PlacementRequest, PlacementResponse
 from roost.demo.load import load_worlds
 from roost.demo.world import ProviderSpec, World
 from roost.store.database import Database
 from support.api_client import ApiClient
+from support.transports.application import ApplicationTransport
 from support.transports.counting import CountingTransport
 from support.worlds.seed_world import totals
 
 AVX = "HW_CPU_X86_AVX"
-
-
-class ApplicationTransport:
-    """Sends requests to the application in this process."""
-
-    def __init__(self, api: ApiClient) -> None:
-        self._api = api
-
-    def send(self, request: PlacementRequest) -> PlacementResponse:
-        answer = self._api.at(request.version).request(request.method, request.path, request.body)
-        headers = {name.lower(): value for name, value in answer.headers.items()}
-        return PlacementResponse(answer.status, headers, answer.body)
-
-    def close(self) -> None:
-        pass
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)

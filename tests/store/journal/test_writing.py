@@ -16,7 +16,8 @@ from sqlalchemy import Connection
 from roost.api.routes import ROUTES
 from roost.store import tables
 from roost.store.database import Database
-from roost.store.journal.writing import ChangeKind
+from roost.store.journal.writing import ChangeDetail, ChangeKind, record_details
+from roost.store.transaction import Finished, Transaction
 from support.api_client import Answer, ApiClient
 from support.store.setup_cache import SetupCache
 
@@ -642,3 +643,18 @@ def test_the_row_of_a_deleted_provider_has_its_id_and_uuid(
     id_ = database.read(ids)[uuid]
     assert world.api.delete(world.path("other")).status == 204
     assert database.read(newest) == (id_, uuid)
+
+
+def test_a_change_of_very_many_classes_names_none_of_them(database: Database) -> None:
+    """The journal bounds the length of a row. Then a follower takes it that any class changed."""
+    uuid = str(uuid4())
+
+    def record(transaction: Transaction) -> Finished[None]:
+        details: list[ChangeDetail] = [{"classes": [1, 2]}, {"classes": list(range(20_000))}]
+        record_details(transaction, INVENTORIES, [(1, uuid, detail) for detail in details])
+        return transaction.finish()
+
+    database.write(record)
+    query = sa.select(tables.roost_changes.c.detail).order_by(tables.roost_changes.c.id.desc())
+    last = database.read(lambda connection: connection.execute(query.limit(2)).scalars().all())
+    assert last == ["{}", '{"classes": [1, 2]}']

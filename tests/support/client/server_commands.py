@@ -36,6 +36,8 @@ CALLS: tuple[tuple[str, str], ...] = (
     ("provider rename", f"{ROOT} new --descendants"),
     ("provider merge", f"{ROOT} --into {SHARING}"),
     ("provider merge", f"{ROOT} --into {SHARING} --dry-run"),
+    ("changes", "--since eNo"),
+    ("changes", f"--provider {ROOT} --json"),
     ("audit", ""),
     ("audit", "--against known.txt --delete"),
     ("consumer list", ""),
@@ -79,7 +81,9 @@ def commands_without_a_call() -> set[str]:
     }
     # It keeps an address in a file, and asks no server.
     keeping = {"context add"}
-    return talking - keeping - {name for name, _ in CALLS}
+    # It serves until it is stopped.
+    serving = {"ui"}
+    return talking - keeping - serving - {name for name, _ in CALLS}
 
 
 def arguments_of(name: str, arguments: str, stub: WordStub) -> list[str]:

@@ -152,6 +152,11 @@ class WordStub(PlacementStub):
                 "resource_classes": {self.resource_class: {"free": 5, "usable": [1]}},
                 "empty_roots": 0,
             },
+            "/roost/changes": {
+                "changes": [self._change()],
+                "next": f"cursor{self.word}",
+                "more": False,
+            },
             "/roost/resilience": {
                 "survives": 1,
                 "roots": [{"root": self._reference(), "text": f"text{self.word}"}],
@@ -192,6 +197,14 @@ class WordStub(PlacementStub):
 
     def _reference(self) -> dict[str, str]:
         return {"uuid": ROOT, "name": self.names[ROOT]}
+
+    def _change(self) -> dict[str, Any]:
+        text = f"text{self.word}"
+        return {
+            **dict.fromkeys(("at", "kind", "request_id", "user_id", "project_id"), text),
+            **dict.fromkeys(("provider", "root"), self._reference()),
+            "resource_classes": [self.resource_class],
+        }
 
     def _candidates(self) -> dict[str, Any]:
         amounts = {self.resource_class: {"capacity": 8, "used": 2}}

@@ -23,7 +23,7 @@ from roost.api.observation.slow_requests import SearchAsked
 from roost.api.routing import RequestParameter, Route, Success, routes_of
 from roost.api.services import Services
 from roost.metrics.catalogue import EMPTY_ANSWERS, SEARCHED_BLOCKS, TRUNCATED
-from roost.metrics.stages import Stage
+from roost.metrics.stage_times import Stage
 from roost.model.candidate_query.query import CandidateQuery
 from roost.model.text import printable
 from roost.search.candidates.ranking import CandidateOrder

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, quote
 
 from roost.api.http.errors import HttpError, OverLimit
 from roost.api.http.microversions import MIN_VERSION, Microversion
-from roost.metrics.stages import StageTimes
+from roost.metrics.stage_times import StageTimes
 from roost.model.limits import Limits
 
 if TYPE_CHECKING:

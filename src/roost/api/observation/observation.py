@@ -26,7 +26,7 @@ from roost.metrics.catalogue import (
     STAGE_SECONDS,
 )
 from roost.metrics.counting import TALLY
-from roost.metrics.stages import CURRENT, STAGE_NAMES
+from roost.metrics.stage_times import CURRENT, STAGE_NAMES
 from roost.model.limits import Limits
 
 # The version of an open route, and of a request that was refused before its handler.

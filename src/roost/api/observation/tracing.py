@@ -11,7 +11,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 import roost
-from roost.metrics.stages import STAGE_NAMES
+from roost.metrics.stage_times import STAGE_NAMES
 
 if TYPE_CHECKING:
     from roost.api.http.requests import Request

@@ -361,6 +361,25 @@ source_options = gathering(
 """The same options for a command that reads a server in order to write elsewhere."""
 
 
+page_options = gathering(
+    "connection",
+    ConnectionSettings,
+    click.option(
+        "--server",
+        "--url",
+        "url",
+        metavar="URL",
+        help="Address of the placement server. [default: $ROOST_URL, the cloud of $OS_CLOUD or "
+        "$OS_AUTH_URL, the context in use, or http://127.0.0.1:8778]",
+    ),
+    _CONTEXT,
+    *_OPTIONS,
+    url_option="--server",
+    **_FIXED,
+)
+"""The same options for a command that stands in front of a server."""
+
+
 service_options = gathering(
     "connection",
     ConnectionSettings,

@@ -93,10 +93,10 @@ def present(read: Callable[[], Output], form: OutputForm, watch: float | None) -
     elif form.is_for_people and Console().is_terminal:
         redraw(result.picture, lambda: read_again().picture, watch)
     else:
-        _print_one(result, form)
+        print_one(result, form)
         # The titles of CSV stand above the first result only.
         later = replace(form, titles=False) if form.name is FormName.CSV else form
-        repeat(lambda: _print_one(read(), later), watch)
+        repeat(lambda: print_one(read(), later), watch)
     for note in result.notes:
         echo_line(note, err=True)
     if result.status:
@@ -154,7 +154,7 @@ def _lost(error: PlacementError) -> str:
     return f"{' '.join(str(error).split())}. The command goes on."
 
 
-def _print_one(result: Output, form: OutputForm) -> None:
+def print_one(result: Output, form: OutputForm) -> None:
     """Print one result of several: JSON as one line each, YAML as documents."""
     if form.name is FormName.JSON:
         click.echo(json.dumps(result.arranged(form).value))

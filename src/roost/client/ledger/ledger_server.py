@@ -20,6 +20,7 @@ class LedgerServer:
     def __init__(self, transport: Transport, sleep: Callable[[float], None]) -> None:
         self._server = Questions(transport)
         self._reader = CloudReader(self._server)
+        self._sleep = sleep
         self._retries = Retries(sleep, random.uniform)
         self._writer = AllocationWriter(self._server, self._retries)
 

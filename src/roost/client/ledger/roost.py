@@ -7,14 +7,15 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from roost.client.ledger.changes import ChangeLedger
 from roost.client.ledger.consumers import ConsumerLedger
 from roost.client.ledger.providers import ProviderLedger
 from roost.client.transport import Transport
 from roost.client.transport.connecting import connect
 
 
-class Roost(ProviderLedger, ConsumerLedger):
-    """A placement server: its providers, its consumers, and questions about room.
+class Roost(ProviderLedger, ConsumerLedger, ChangeLedger):
+    """A placement server: its providers, its consumers, its changes, and questions about room.
 
     `server` is a URL, or a transport such as `connect(cloud="devstack")`. Without one, the
     environment names the server, as `connect` says. Consumers that a claim makes have the

@@ -43,8 +43,9 @@ class Plan:
     # The trait choices of the unsuffixed group, each by trait set. A choice is one trait,
     # or several of which one suffices. The providers of the group must meet them together.
     trait_choices: tuple[BoolColumn, ...]
-    # The slots that have different providers, set by set, and those of each same_subtree.
+    # Sets of slots: no two slots of an isolated set have the same provider.
     isolated_sets: tuple[tuple[int, ...], ...]
+    # In each of these sets, the provider of one slot is above those of all others.
     same_subtrees: tuple[tuple[int, ...], ...]
 
     @property

@@ -42,9 +42,9 @@ class Ranking:
 
     @property
     def in_rounds(self) -> bool:
-        """Whether each tree has one candidate in every round, and not all of them at once.
+        """Whether a walk takes one candidate of each tree in every round.
 
-        The candidates of one tree are equal as far as packing and spreading choose trees.
+        Packing and spreading rank trees, so all candidates of a tree come together there.
         """
         return self.kind is RankingKind.RANDOM
 

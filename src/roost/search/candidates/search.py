@@ -30,8 +30,8 @@ from roost.search.candidates.walks import (
 )
 from roost.search.forest.forest import Forest, ProviderRef, TreeRef
 
-# More candidates would take too much memory: a search with a larger limit holds none of them, as a
-# search without a limit.
+# A search holds no more candidates than these in memory. With a larger limit, or without one, it
+# works each candidate out when the caller takes it.
 CANDIDATES_MAX = 100_000
 # What it costs to find a candidate once more.
 _REPETITION_UNITS = 20

@@ -26,8 +26,8 @@ from roost.search.forest.rows import IndexColumn
 
 # The number of solutions of a problem that are held for further trees that pose it.
 _SOLUTIONS_HELD_MAX = 1000
-# A problem without a solution for a while leaves out this number of rounds. So trees that have
-# candidates come before a tree that may have none.
+# If the next solution of a problem takes long, the walk passes over the problem for so many rounds,
+# then for twice as many. So the trees with quick solutions come first.
 _ROUNDS_LEFT_OUT = 64
 # The number of solutions of one tree that are ranked.
 _RANKED_MAX = 10_000

@@ -6,7 +6,7 @@ together: claims only take, so a solution that fits at the end fits at every ear
     parts.py         parts of the plan: slots of different parts neither take from one inventory nor
                      know of each other, so a tree holds the smallest count of its parts. Units:
                      how many allocations of a requirement the stock of a provider holds
-    counting.py      the count of a part in all trees of a block by whole columns, where each
+    part_counts.py   the count of a part in all trees of a block by whole columns, where each
                      requirement counts by itself, or below the provider that heads a subtree
     program.py       how many patterns fit into a stock, or into those of many trees at once:
                      bounds, and a search between them
@@ -14,7 +14,8 @@ together: claims only take, so a solution that fits at the end fits at every ear
                      that their solutions take from the stock, and bounds where they take from pools
     part_counter.py  one part: counted where possible, packed elsewhere, and its pools
     pools.py         trees that take from the same sharing providers: a flow
-    limits.py        the classes of which more lets more in: counted again with plenty of them
+    limiting_classes.py
+                     the classes of which more lets more in: counted again with plenty of them
     finding.py       `find_capacity`: all of it together
     capacity.py      the answer
     fragmentation.py what is free of each class, and what of it queries can use

@@ -11,7 +11,7 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
-from roost.search.capacity.limits import Limit
+from roost.search.capacity.limiting_classes import Limit
 from roost.search.forest.forest import Forest
 from roost.search.forest.rows import IndexColumn, IntColumn, column
 

@@ -23,7 +23,13 @@ from roost.search.capacity.capacity import (
     joined_blocks,
     joined_capacity,
 )
-from roost.search.capacity.limits import HoldingTrees, Limit, LimitSearch, PooledTrees, Recounts
+from roost.search.capacity.limiting_classes import (
+    HoldingTrees,
+    Limit,
+    LimitSearch,
+    PooledTrees,
+    Recounts,
+)
 from roost.search.capacity.linked import CoupledTree, PartOfTree, PoolStocks, taken_in_turn
 from roost.search.capacity.part_counter import PartCounter, PartTally
 from roost.search.capacity.parts import UNITS_MAX, parts_of
@@ -252,7 +258,7 @@ class _Finding:
         return pooled
 
     def _is_loose(self, number: int, requirement_index: int) -> bool:
-        """Whether a flow does not cover the commodity, so that it bounds nothing there."""
+        """Whether several slots take the commodity: the flow then leaves it out."""
         counter = self._counters[number]
         return counter.part.slot_counts[requirement_index] > 1
 

@@ -1,8 +1,8 @@
 """Linked trees: the requirements of a part compete there, so that their solutions are packed.
 
-Trees that take from pools besides are coupled, and one flow does not cover them. Trees that take
-one after another show a number that is reached; what every consumer must take shows a number that
-is not exceeded.
+Linked trees that also take from pools are coupled, and one flow does not cover them. The number of
+consumers that they reach by taking in turn is the lower bound of their capacity. What each consumer
+takes at least gives the upper bound.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _takes(rules: Rules, solution: Solution) -> frozenset[tuple[StockKey, int]]:
 
 
 def _least(found: list[dict[StockKey, int]], effort: Effort) -> list[dict[StockKey, int]]:
-    """Those that take no more than another one takes, of each stock."""
+    """The patterns, without those that take at least as much of every stock as another one."""
     found = sorted(found, key=lambda takes: sum(takes.values()))
     least: list[dict[StockKey, int]] = []
     for takes in found:

@@ -10,8 +10,8 @@ import numpy as np
 from roost.search.candidates.effort import Effort
 from roost.search.candidates.rules import Rules
 from roost.search.candidates.sharing import SharingProviders
-from roost.search.capacity.counting import SharedLinks, count_part, held
 from roost.search.capacity.linked import Packer, sharing_stock
+from roost.search.capacity.part_counts import SharedLinks, count_part, held
 from roost.search.capacity.parts import UNITS_MAX, PlanPart, Units, units_of
 from roost.search.capacity.pools import PoolSet
 from roost.search.forest.block import Block

@@ -10,14 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from roost.model.candidate_query.query import RequestGroup
+from roost.model.providers import ProviderFilter
 from roost.search.conditions import FURTHER_CONDITIONS
 from roost.search.conditions.amounts import ResourceAmount, WantedResources
 from roost.search.conditions.condition import BlockView, Condition
 from roost.search.conditions.stages import GROUP_STAGES, RESOURCE_STAGES, GroupStage
 from roost.search.forest.block import NO_INDEXES
 from roost.search.forest.forest import Forest
-from roost.search.forest.rows import IndexColumn
+from roost.search.forest.rows import IndexColumn, IntColumn
+
+# The group of a provider list. Any suffix does: only the unsuffixed group looks at whole trees.
+_LIST_SUFFIX = "_LIST"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +83,18 @@ def eligible_by_stage(requirement: Requirement, view: BlockView) -> Iterator[Ind
             if stage in condition.stages:
                 indexes = condition.passing(view, indexes)
         yield indexes
+
+
+def find_provider_ids(forest: Forest, wanted: ProviderFilter) -> IntColumn:
+    """The sorted ids of the providers that a provider list asks for.
+
+    The list asks of each provider what a suffixed group asks of one. All names of the filter exist.
+    The store checks its conditions on rows.
+    """
+    group = RequestGroup(_LIST_SUFFIX, wanted.resources, wanted.traits, wanted.aggregates)
+    requirement = requirement_of(forest, group)
+    found = [
+        block.ids[eligible_indexes(requirement, BlockView(block, block_number))]
+        for block_number, block in enumerate(forest.blocks)
+    ]
+    return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)

@@ -42,7 +42,7 @@ class SetFilter(Generic[Member]):
 
     @cached_property
     def mask(self) -> BoolColumn:
-        """Whether the set will do. The filter asks for something."""
+        """Whether the set passes a filter that asks for something."""
         first, second = self.choices_mask, self.allowed_mask
         if first is None or second is None:
             mask = second if first is None else first

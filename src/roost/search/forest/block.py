@@ -224,7 +224,7 @@ class Block:
         return np.concatenate(found).astype(np.int32)
 
     def indexes_in(self, wanted: BoolColumn) -> IndexColumn:
-        """The indexes of the providers whose ids are wanted; the last value is for higher ids."""
+        """The indexes of providers that are wanted, by id; the last value stands for higher ids."""
         found = wanted[np.minimum(self.ids, len(wanted) - 1)]
         return np.flatnonzero(found).astype(np.int32)
 

@@ -6,6 +6,7 @@ set. The search evaluates a condition once for each distinct set, not once for e
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Hashable, Iterable
 from typing import Generic, TypeVar
 
@@ -16,6 +17,7 @@ from roost.search.forest.rows import BoolColumn
 Member = TypeVar("Member", bound=Hashable)
 
 EMPTY_SET = 0
+_NO_SETS = array("i")
 
 
 class SetTable(Generic[Member]):
@@ -32,8 +34,9 @@ class SetTable(Generic[Member]):
     def __init__(self) -> None:
         self._sets: list[frozenset[Member]] = [frozenset()]
         self._numbers: dict[frozenset[Member], int] = {frozenset(): EMPTY_SET}
-        # For each member, the numbers of the sets that have it.
-        self._holders: dict[Member, list[int]] = {}
+        # For each member, the numbers of the sets that have it. Each longer table copies those of
+        # its new members: an array takes a third of the time of a list.
+        self._holders: dict[Member, array[int]] = {}
         # Every table has its own token, by which kept work knows it without keeping it alive.
         self.token = object()
 
@@ -51,7 +54,9 @@ class SetTable(Generic[Member]):
         """For each set number, whether the set has one of these members."""
         mask = np.zeros(len(self._sets), dtype=np.bool_)
         for member in members:
-            mask[self._holders.get(member, [])] = True
+            holders = self._holders.get(member)
+            if holders is not None:
+                mask[np.frombuffer(holders, np.int32)] = True
         return mask
 
     def growth(self) -> TableGrowth[Member]:
@@ -70,7 +75,7 @@ class SetTable(Generic[Member]):
             for member in members:
                 new_holders.setdefault(member, []).append(set_number)
         for member, set_numbers in new_holders.items():
-            longer._holders[member] = self._holders.get(member, []) + set_numbers
+            longer._holders[member] = self._holders.get(member, _NO_SETS) + array("i", set_numbers)
         return longer
 
 

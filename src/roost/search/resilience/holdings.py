@@ -197,7 +197,7 @@ class HoldingPlaces:
         return found
 
     def has_none(self, kind: HoldingKind) -> bool:
-        """Whether it is known that no tree takes a kind, because none takes less."""
+        """Whether no tree takes a kind, because it is known that none takes a smaller one."""
         amounts = _amounts(kind)
         return any(
             all(map(ge, amounts, known))

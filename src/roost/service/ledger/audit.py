@@ -19,7 +19,7 @@ from sqlalchemy import Connection
 from roost.model.consumers import UNKNOWN_CONSUMER_TYPE
 from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.inventory import DEFAULTS
-from roost.search.forest.findings import (
+from roost.search.forest.faults import (
     find_over_capacity,
     find_uncleaned,
     find_unreachable_sharing,

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from roost.search.forest.forest import Forest, ProviderRef
 from roost.store.journal.changes import ChangeRow, WrittenTogether
-from roost.store.journal.writing import ChangeKind, Deed
+from roost.store.journal.writing import ChangeKind, ProviderEvent
 
 
 class Kind(StrEnum):
@@ -30,7 +30,7 @@ class Kind(StrEnum):
     TRAIT_NAMES = "trait_names"
 
 
-_KINDS = {
+_KINDS: Mapping[str, Kind] = {
     ChangeKind.USAGE: Kind.USAGE,
     ChangeKind.INVENTORIES: Kind.INVENTORY,
     ChangeKind.TRAITS: Kind.TRAITS,
@@ -39,12 +39,12 @@ _KINDS = {
     ChangeKind.RESOURCE_CLASSES: Kind.CLASS_NAMES,
     ChangeKind.TRAIT_NAMES: Kind.TRAIT_NAMES,
 }
-_DEEDS = {
-    Deed.CREATED: Kind.CREATED,
-    Deed.RENAMED: Kind.RENAMED,
-    Deed.MOVED: Kind.MOVED,
-    Deed.DELETED: Kind.DELETED,
-    Deed.ADOPTED: Kind.ADOPTED,
+_EVENT_KINDS = {
+    ProviderEvent.CREATED: Kind.CREATED,
+    ProviderEvent.RENAMED: Kind.RENAMED,
+    ProviderEvent.MOVED: Kind.MOVED,
+    ProviderEvent.DELETED: Kind.DELETED,
+    ProviderEvent.ADOPTED: Kind.ADOPTED,
 }
 
 
@@ -131,10 +131,11 @@ def _change(row: ChangeRow, forest: Forest, refs: Mapping[int, ProviderRef]) -> 
 
 
 def _kind(row: ChangeRow) -> Kind:
-    deed = row.detail.get("deed")
-    if deed is not None:
-        return _DEEDS.get(deed, Kind.PROVIDER)
-    return _KINDS[ChangeKind(row.kind)]
+    told = row.detail.get("event")
+    if told is not None:
+        return _EVENT_KINDS.get(told, Kind.PROVIDER)
+    # A newer version may write kinds that this one does not know.
+    return _KINDS.get(row.kind, Kind.PROVIDER)
 
 
 def _provider(
@@ -144,7 +145,7 @@ def _provider(
     if row.provider_id is None:
         return None, None
     ref = refs.get(row.provider_id)
-    if ref is not None:
+    if ref is not None and row.provider_uuid in (None, _named(forest, ref).uuid):
         tree = forest.tree_of(ref)
         start = int(forest.blocks[tree.block_number].starts[tree.tree_number])
         root_ref = ProviderRef(tree.block_number, start)
@@ -152,6 +153,7 @@ def _provider(
     if row.provider_uuid is None:
         # A trigger knows the id alone, and the provider is gone.
         return None, None
+    # The provider is gone, and perhaps another has its id; or it has another uuid since.
     gone = Named(row.provider_uuid, row.detail.get("name"))
     root = row.detail.get("root")
     if root is None or root == gone.uuid:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.providers import Provider, ProviderFilter
-from roost.search.conditions.provider_filter import find_provider_ids
+from roost.search.conditions.requirement import find_provider_ids
 from roost.search.forest.forest import Forest
 from roost.search.forest.rows import IntColumn
 from roost.search.forest.vocabulary import Vocabulary

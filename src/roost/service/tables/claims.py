@@ -23,7 +23,7 @@ from roost.service.errors import (
     NotFound,
     UnknownResourceClass,
 )
-from roost.service.tables.capacity import Amounts, amounts_of, check_capacity, usages_after
+from roost.service.tables.fitting_claims import Amounts, amounts_of, check_capacity, usages_after
 from roost.store.journal.writing import record_usages
 from roost.store.rows import claims as claim_rows
 from roost.store.rows.claims import (

@@ -230,8 +230,10 @@ def _transactions(rows: Iterable[ChangeRow]) -> tuple[WrittenTogether, ...]:
     """The rows by transaction, in the order of their last rows."""
     together: dict[object, list[ChangeRow]] = {}
     for row in sorted(rows, key=lambda each: each.id):
-        # A row without a number is alone: a trigger or an older version wrote it.
-        key = ("row", row.id) if row.transaction_id is None else row.transaction_id
+        # A row without a number is alone: a trigger or an older version wrote it. Numbers that
+        # writers draw may meet once in a long time, but not with the same request.
+        number = row.transaction_id
+        key = row.id if number is None else (number, row.writer)
         together.setdefault(key, []).append(row)
     return tuple(tuple(each) for each in sorted(together.values(), key=lambda each: each[-1].id))
 

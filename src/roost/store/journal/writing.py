@@ -18,6 +18,8 @@ from roost.store.transaction import Transaction
 USAGES_LENGTH_MAX = 255
 # A longer text of a writer loses user and project.
 _WRITER_LENGTH_MAX = 640
+# A longer text of a detail loses the classes: then any class may have changed.
+_DETAIL_LENGTH_MAX = 4096
 
 _INSERT = InsertRows(roost_changes)
 
@@ -34,7 +36,7 @@ class ChangeKind(StrEnum):
     TRAIT_NAMES = "trait_names"
 
 
-class Deed(StrEnum):
+class ProviderEvent(StrEnum):
     """What a write did to a provider itself."""
 
     CREATED = "created"
@@ -48,7 +50,8 @@ class Deed(StrEnum):
 class ChangeDetail(TypedDict, total=False):
     """What the kind of a change does not say, and what readers cannot look up later."""
 
-    deed: Deed
+    # What happened to the provider itself.
+    event: ProviderEvent
     name: str
     # The uuid of the root of a new or deleted provider, or of the tree that a provider left.
     root: str
@@ -72,10 +75,17 @@ def record_details(
 ) -> None:
     """Record changes of providers, given as (id, uuid, detail)."""
     rows = (
-        {"provider_id": id_, "provider_uuid": uuid, "detail": json.dumps(detail)}
+        {"provider_id": id_, "provider_uuid": uuid, "detail": _detail_text(detail)}
         for id_, uuid, detail in providers
     )
     _record(transaction, kind, rows)
+
+
+def _detail_text(detail: ChangeDetail) -> str:
+    text = json.dumps(detail)
+    if len(text) > _DETAIL_LENGTH_MAX:
+        text = json.dumps({key: value for key, value in detail.items() if key != "classes"})
+    return text
 
 
 def record_usages(

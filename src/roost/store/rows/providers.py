@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Select, bindparam, delete, func, literal_colu
 
 from roost.model.providers import Provider
 from roost.store.connections.errors import Retry
-from roost.store.journal.writing import ChangeDetail, ChangeKind, Deed, record_details
+from roost.store.journal.writing import ChangeDetail, ChangeKind, ProviderEvent, record_details
 from roost.store.statements import CHUNK_LENGTH, BoundStatement, Query, Statement, insert_row
 from roost.store.tables import (
     allocations,
@@ -269,7 +269,9 @@ def insert_provider(
     if parent is None:
         transaction.write(_SET_ROOT.bound_chunks(transaction, [id_], {"root_id": id_}))
     root = uuid if parent is None else parent.root_uuid
-    _record_deed(transaction, id_, uuid, {"deed": Deed.CREATED, "name": name, "root": root})
+    _record_event(
+        transaction, id_, uuid, {"event": ProviderEvent.CREATED, "name": name, "root": root}
+    )
     ((row,),) = transaction.read([_BY_ID.bound(transaction, {"id": id_})])
     return provider_of(row)
 
@@ -278,14 +280,16 @@ def rename_provider(transaction: Transaction, provider: Provider, name: str) -> 
     """Give the provider another name. The database refuses a name that is taken."""
     values = {"name": name, "now": transaction.now}
     transaction.write(_RENAME.bound_chunks(transaction, [provider.id], values))
-    _record_deed(transaction, provider.id, provider.uuid, {"deed": Deed.RENAMED, "name": name})
+    _record_event(
+        transaction, provider.id, provider.uuid, {"event": ProviderEvent.RENAMED, "name": name}
+    )
 
 
 def set_uuid(transaction: Transaction, provider: Provider, uuid: str) -> None:
     """Give the locked provider another uuid. The database refuses one that is taken."""
     values = {"uuid": uuid, "now": transaction.now}
     transaction.write(_SET_UUID.bound_chunks(transaction, [provider.id], values))
-    _record_deed(transaction, provider.id, uuid, {"deed": Deed.ADOPTED})
+    _record_event(transaction, provider.id, uuid, {"event": ProviderEvent.ADOPTED})
 
 
 def subtree_ids(connection: Connection, provider: Provider) -> list[int]:
@@ -313,7 +317,7 @@ def move_provider(
         ]
     )
     (moved,) = transaction.read(_UUIDS.bound_chunks(transaction, subtree))
-    detail: ChangeDetail = {"deed": Deed.MOVED, "root": provider.root_uuid}
+    detail: ChangeDetail = {"event": ProviderEvent.MOVED, "root": provider.root_uuid}
     record_details(transaction, ChangeKind.PROVIDER, ((id_, uuid, detail) for id_, uuid in moved))
 
 
@@ -342,13 +346,13 @@ def delete_provider(transaction: Transaction, provider: Provider) -> None:
     # MySQL refuses to delete a row that refers to itself.
     transaction.write(_SET_ROOT.bound_chunks(transaction, ids, {"root_id": None}))
     transaction.write(_DELETE.bound_chunks(transaction, ids))
-    _record_deed(
+    _record_event(
         transaction,
         provider.id,
         provider.uuid,
-        {"deed": Deed.DELETED, "name": provider.name, "root": provider.root_uuid},
+        {"event": ProviderEvent.DELETED, "name": provider.name, "root": provider.root_uuid},
     )
 
 
-def _record_deed(transaction: Transaction, id_: int, uuid: str, detail: ChangeDetail) -> None:
+def _record_event(transaction: Transaction, id_: int, uuid: str, detail: ChangeDetail) -> None:
     record_details(transaction, ChangeKind.PROVIDER, [(id_, uuid, detail)])

@@ -2,37 +2,34 @@
 
 import { get } from "./api.js";
 import { h, put } from "./dom.js";
-import { drawTree, drawSharing, groupName } from "./drawing.js";
+import { groupName } from "./drawing.js";
 import { counted, whole } from "./numbers.js";
+import { picture } from "./picture.js";
 import { treeAddress } from "./tree.js";
 
-/** @typedef {import("./drawing.js").Tree} Tree */
-/** @typedef {import("./drawing.js").Given} Given */
-/** @typedef {import("./main.js").View} View */
-/** @typedef {{allocations: Record<string, {resources: Record<string, number>}>, mappings: Record<string, string[]>, alternatives?: Record<string, number>}} Candidate */
-/** @typedef {{stage: string, providers?: number, trees: number, text: string}} Step */
 /** How many candidates a query without a limit shows. */
 export const LIMIT = 60;
-
-/** @typedef {{query: string, provider: string, candidates: any, explanation: any, capacity: any}} Found */
 
 const DRAWN_FIRST = 6;
 // How the sentence of a stage begins. Its numbers stand in their columns already.
 const COUNTED = /^(Group \S+: )?\d+ (providers?( in \d+ trees?)?|trees?) /;
 
-/**
- * @param {Found} found
- * @param {View} view
- * @param {AbortSignal} signal
- */
+/** @param {Found} found @param {View} view @param {AbortSignal} signal */
 export async function drawAnswer(found, view, signal) {
   const { explanation } = found;
+  if (explanation === null) return [withoutReasons(found.candidates.allocation_requests.length), await candidates(found, signal)];
   return [
     verdict(found),
     explanation.feasible && !found.provider ? await candidates(found, signal) : null,
     funnel(explanation, explanation.feasible),
     explanation.feasible ? null : [misses(explanation.misses, view), hints(explanation.hints, view)],
   ].flat();
+}
+
+/** What a server other than Roost can tell. @param {number} number */
+function withoutReasons(number) {
+  return h("div", { class: "verdict" }, h("h1", {}, number > 0 ? `It fits: ${number < LIMIT ? counted(number, "candidate") : `the first ${number} candidates`}` : "Nothing fits"),
+    h("p", { class: "missing" }, "This server does not say why, and does not count how many more fit."));
 }
 
 /** @param {Found} found */
@@ -69,10 +66,7 @@ function lower(text) {
 
 // Candidates.
 
-/**
- * @param {Found} found
- * @param {AbortSignal} signal
- */
+/** @param {Found} found @param {AbortSignal} signal */
 async function candidates(found, signal) {
   /** @type {Candidate[]} */
   const requests = found.candidates.allocation_requests;
@@ -83,10 +77,10 @@ async function candidates(found, signal) {
   const names = new Map([...trees.values()].flatMap((/** @type {Tree} */ tree) => tree.providers.map((one) => /** @type {[string, string]} */ ([one.uuid, one.name]))));
   const rootOf = (/** @type {string} */ uuid) => summaries[uuid].root_provider_uuid;
   const list = h("ol", { class: "candidates" }, requests.map((candidate, place) =>
-    h("li", {}, line(candidate, names), place < DRAWN_FIRST ? picture(candidate, trees, rootOf) : null)));
+    h("li", {}, line(candidate, names), place < DRAWN_FIRST ? drawn(candidate, trees, rootOf) : null)));
   const rest = requests.length - DRAWN_FIRST;
   const more = rest > 0 && h("button", { onclick: (/** @type {Event} */ event) => {
-    requests.forEach((candidate, place) => { if (place >= DRAWN_FIRST) list.children[place].append(picture(candidate, trees, rootOf)); });
+    requests.forEach((candidate, place) => { if (place >= DRAWN_FIRST) list.children[place].append(drawn(candidate, trees, rootOf)); });
     /** @type {HTMLElement} */ (event.target).remove();
   } }, `Draw the other ${whole(rest)}`);
   return h("section", { "aria-label": "Candidates" }, list, more);
@@ -110,7 +104,7 @@ function line(candidate, names) {
  * @param {Map<string, Tree>} trees
  * @param {(uuid: string) => string} rootOf
  */
-function picture(candidate, trees, rootOf) {
+function drawn(candidate, trees, rootOf) {
   /** @type {Map<string, Given>} */
   const given = new Map();
   const several = Object.keys(candidate.mappings).length > 1;
@@ -121,36 +115,12 @@ function picture(candidate, trees, rootOf) {
     }
   }
   const roots = [...new Set([...given.keys()].map(rootOf))];
-  const drawn = { given, small: true };
-  const pictures = roots.map((root) => trees.get(root)).filter((tree) => tree !== undefined).map((tree) =>
-    tree.providers.length === 1 && roots.length > 1 && tree.providers[0].traits.includes("MISC_SHARES_VIA_AGGREGATE")
-      ? drawSharing(tree.providers[0], drawn) : drawTree(pruned(tree, given), drawn));
-  return h("div", { class: "picture" }, pictures);
-}
-
-/**
- * A tree without the parts that give nothing, if they are many.
- * @param {Tree} tree
- * @param {Map<string, Given>} given
- * @returns {Tree}
- */
-function pruned(tree, given) {
-  if (tree.providers.length <= 12) return tree;
-  const byName = new Map(tree.providers.map((one) => [one.name, one]));
-  const kept = new Set([tree.providers[0].name]);
-  for (const provider of tree.providers) {
-    if (!given.has(provider.uuid)) continue;
-    for (let each = /** @type {typeof provider | undefined} */ (provider); each !== undefined; each = byName.get(each.parent ?? "")) kept.add(each.name);
-  }
-  return { ...tree, providers: tree.providers.filter((one) => kept.has(one.name)) };
+  return picture(given, roots.map((root) => trees.get(root)).filter((tree) => tree !== undefined));
 }
 
 // The funnel.
 
-/**
- * @param {any} explanation
- * @param {boolean} folded
- */
+/** @param {any} explanation @param {boolean} folded */
 function funnel(explanation, folded) {
   /** @type {{group: string, alternative?: number, funnel: Step[]}[]} */
   const groups = explanation.groups;
@@ -163,11 +133,7 @@ function funnel(explanation, folded) {
   return h("details", { class: "funnel", open: !folded }, h("summary", {}, h("h2", {}, "What each stage leaves"), h("span", { class: "quiet" }, " providers · trees")), tables);
 }
 
-/**
- * @param {string} title
- * @param {Step[]} funnel
- * @param {number} most
- */
+/** @param {string} title @param {Step[]} funnel @param {number} most */
 function steps(title, funnel, most) {
   let before = most;
   // A stage that leaves all it gets has nothing to tell.
@@ -190,10 +156,7 @@ function steps(title, funnel, most) {
 
 // Misses and hints.
 
-/**
- * @param {any[]} found
- * @param {View} view
- */
+/** @param {any[]} found @param {View} view */
 function misses(found, view) {
   if (found.length === 0) return null;
   return h("section", {}, h("h2", {}, "Nearest misses"), h("table", { class: "misses" }, h("tbody", {}, found.map((miss) => h("tr", {},
@@ -202,10 +165,7 @@ function misses(found, view) {
     h("td", {}, h("button", { class: "link", "aria-label": `Why not ${miss.root.name}?`, onclick: () => view.ask({ provider: miss.root.name }) }, "why?")))))));
 }
 
-/**
- * @param {{text: string, query: string}[]} found
- * @param {View} view
- */
+/** @param {{text: string, query: string}[]} found @param {View} view */
 function hints(found, view) {
   const list = h("div", { class: "hints" });
   put(list, found.map((hint) => h("button", { class: "hint", title: hint.query, onclick: () => view.ask({ query: hint.query }) }, hint.text)));

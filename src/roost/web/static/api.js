@@ -4,24 +4,27 @@
 export const SERVICE = new URL("../../", import.meta.url);
 
 const VERSION = "placement 1.39";
-// With noauth2 every name will do. Else the token is typed, and lives only here.
-let token = document.querySelector('meta[name="roost-caller"]')?.getAttribute("content") === "anyone" ? "admin" : "";
+// The server says what to send if nothing needs to be typed. The link of `roost ui` has a key. Else the token is typed, and lives only here.
+let token = document.querySelector('meta[name="roost-token"]')?.getAttribute("content") || new URLSearchParams(location.hash.slice(1)).get("key") || "";
 /** @type {(refusal: string) => Promise<string>} */
 let askForToken = async () => "";
 /** @type {Promise<string> | null} */
 let asking = null;
 
+const LACKING = "lacking";
+
 /** What the server refuses, or that it does not answer. */
 export class Refusal extends Error {
-  /**
-   * @param {number} status 0 if there is no answer
-   * @param {string} text
-   * @param {string} [code]
-   */
+  /** @param {number} status 0 if there is no answer @param {string} text @param {string} [code] */
   constructor(status, text, code = "") {
     super(text);
     this.status = status;
     this.code = code;
+  }
+
+  /** Whether the server has no such route at all. */
+  get isLacking() {
+    return this.code === LACKING;
   }
 }
 
@@ -46,32 +49,36 @@ export function address(path, parameters = {}) {
   return url;
 }
 
-/**
- * @param {URL} url
- * @param {AbortSignal} [signal]
- * @returns {Promise<any>}
- */
+/** @param {URL} url @param {AbortSignal} [signal] @returns {Promise<any>} */
 export function get(url, signal) {
   return send(url, { signal });
 }
 
-/**
- * @param {URL} url
- * @param {unknown} body
- * @param {AbortSignal} [signal]
- * @returns {Promise<any>}
- */
+/** @param {URL} url @param {unknown} body @param {AbortSignal} [signal] @returns {Promise<any>} */
 export function post(url, body, signal) {
   const headers = { "content-type": "application/json" };
   return send(url, { method: "POST", headers, body: JSON.stringify(body), signal });
 }
 
 /**
+ * Send a request that changes data. Only what the reader has seen and allowed is sent.
+ * @param {string} method
  * @param {URL} url
- * @param {RequestInit} request
- * @returns {Promise<any>}
+ * @param {unknown} body
  */
+export function change(method, url, body) {
+  const content = body === null || body === undefined ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  return send(url, { method, ...content });
+}
+
+/** @param {URL} url @param {RequestInit} request @returns {Promise<any>} */
 async function send(url, request) {
+  const response = await open(url, request);
+  return response.status === 204 ? null : response.json();
+}
+
+/** The answer to a request that is not refused. @param {URL} url @param {RequestInit} request */
+export async function open(url, request) {
   for (;;) {
     if (!token) token = await typedToken("");
     const response = await answer(url, request);
@@ -81,7 +88,7 @@ async function send(url, request) {
       continue;
     }
     if (!response.ok) throw await refusal(response);
-    return response.json();
+    return response;
   }
 }
 
@@ -111,8 +118,10 @@ function typedToken(refused) {
 /** @param {Response} response */
 async function refusal(response) {
   try {
-    const [first] = (await response.json()).errors;
-    return new Refusal(response.status, String(first.detail).trim(), first.code ?? "");
+    const [{ detail, code = "" }] = (await response.json()).errors;
+    const path = new URL(response.url).pathname.slice(SERVICE.pathname.length - 1);
+    const isLacking = response.status === 404 && path.startsWith("/roost/") && !code.startsWith("roost.");
+    return isLacking ? new Refusal(404, `This server does not offer ${path}: it is an older Roost, or another placement service.`, LACKING) : new Refusal(response.status, String(detail).trim(), code);
   } catch {
     return new Refusal(response.status, `The server answers ${response.status} ${response.statusText}.`);
   }

@@ -8,9 +8,7 @@ import { build, parse } from "./query.js";
 import { RequestForm } from "./request_form.js";
 import { WhatIf } from "./whatif.js";
 
-/** @typedef {import("./main.js").View} View */
-
-/** @type {import("./main.js").Page} */
+/** @type {Page} */
 export const page = { title: "Ask", show };
 
 /** @type {[string, string][]} */
@@ -83,28 +81,31 @@ function show(view) {
   };
 }
 
-/**
- * @param {string} query
- * @param {string} provider
- */
+/** @param {string} query @param {string} provider */
 function found(query, provider) {
   const url = address(`roost/explain?${query}`);
   if (provider) url.searchParams.set("provider", provider);
   return url;
 }
 
-/**
- * @param {string} query
- * @param {string} provider
- * @param {AbortSignal} signal
- */
+/** @param {string} query @param {string} provider @param {AbortSignal} signal */
 async function ask(query, provider, signal) {
   const [candidates, explanation, capacity] = await Promise.all([
     get(limited(query), signal),
-    get(found(query, provider), signal),
-    get(address(`roost/capacity?${query}`), signal),
+    offered(found(query, provider), signal),
+    offered(address(`roost/capacity?${query}`), signal),
   ]);
   return { query, provider, candidates, explanation, capacity };
+}
+
+/** The answer; `null` if the server has no such route. @param {URL} url @param {AbortSignal} signal */
+async function offered(url, signal) {
+  try {
+    return await get(url, signal);
+  } catch (error) {
+    if (error instanceof Refusal && error.isLacking) return null;
+    throw error;
+  }
 }
 
 /** @param {string} query */

@@ -5,18 +5,13 @@ import { strip } from "./drawing.js";
 import { compact, counted, readable, whole } from "./numbers.js";
 import { shortNames, members, sums } from "./roots.js";
 
-/** @typedef {import("./roots.js").Root} Root */
-/** @typedef {import("./roots.js").Group} Group */
-
 const CELL_HEIGHT = 46;
 const CELL_WIDTH_MIN = 84;
 // How far beyond the window cells exist.
 const AROUND = 400;
 
-/** @typedef {{element: HTMLElement, roots: Root[], first: number, short: (name: string) => string, columns: number, from: number, to: number}} Block */
-
 export class Grid {
-  /** @param {import("./main.js").View} view */
+  /** @param {View} view */
   constructor(view) {
     this.element = h("div", { class: "groups" });
     this._view = view;
@@ -40,11 +35,7 @@ export class Grid {
     for (const kind of ["mouseleave", "focusout"]) this.element.addEventListener(kind, () => { byId("tip").hidden = true; });
   }
 
-  /**
-   * @param {Group[]} groups
-   * @param {string} resourceClass
-   * @param {boolean} byRequest
-   */
+  /** @param {Group[]} groups @param {string} resourceClass @param {boolean} byRequest */
   show(groups, resourceClass, byRequest) {
     this._resourceClass = resourceClass;
     this._byRequest = byRequest;
@@ -72,11 +63,7 @@ export class Grid {
     }
   }
 
-  /**
-   * @param {Group} group
-   * @param {2 | 3} level
-   * @returns {HTMLElement}
-   */
+  /** @param {Group} group @param {2 | 3} level @returns {HTMLElement} */
   _section(group, level) {
     const inner = group.groups.map((each) => this._section(each, 3));
     const heading = group.title && h(level === 2 ? "h2" : "h3", { class: "group-head" }, group.title, " ", h("span", { class: "quiet" }, this._groupWords(group)));
@@ -130,10 +117,7 @@ export class Grid {
     });
   }
 
-  /**
-   * @param {Block} block
-   * @param {number} place
-   */
+  /** @param {Block} block @param {number} place */
   _cell(block, place) {
     const root = block.roots[place];
     const column = place % block.columns;

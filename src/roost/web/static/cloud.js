@@ -7,10 +7,7 @@ import { command } from "./frame.js";
 import { follow } from "./live.js";
 import { measured, percent, whole } from "./numbers.js";
 import { arrange, AUDITED, keep, readRows, sums } from "./roots.js";
-import { content, noProviders, treeAddress } from "./tree.js";
-
-/** @typedef {import("./main.js").View} View */
-/** @typedef {import("./roots.js").Root} Root */
+import { content, noProviders, readTree, someTrees, treeAddress } from "./tree.js";
 
 /** @type {[string, string][]} */
 const FULLNESS = [["", "any"], ["over", "over capacity"], ["90", "90 % or more"], ["50", "50 % or more"], ["empty", "nothing used"], ["cleaning", "needs cleaning"], ["fits", "still fits"], ["none", "nothing fits"]];
@@ -19,10 +16,11 @@ const GROUPS = [["", "nothing"], ["aggregate", "aggregate"], ["name", "beginning
 const ASKED = ["class", "fits", "group", "then", "name", "trait", "aggregate", "full"];
 const FIRST_PAGE = 1000;
 const LATER_PAGES = 5000;
-const CURSOR_MILLISECONDS = 2000;
+const PAUSE_MILLISECONDS = 500;
+const PAUSE_TIMES = 20;
 const FINDINGS_MAX = 100;
 
-/** @type {import("./main.js").Page} */
+/** @type {Page} */
 export const page = { title: "Cloud", show };
 
 /** @param {View} view */
@@ -35,13 +33,13 @@ function show(view) {
   put(view.main, totals, h("div", { class: "cloud" }, grid.element, panel));
   let drawn = "";
   let reading = new AbortController();
-  let stop = () => {};
-  view.signal.addEventListener("abort", () => { stop(); reading.abort(); });
+  view.signal.addEventListener("abort", () => reading.abort());
 
   const draw = async (/** @type {URLSearchParams} */ asked) => {
     reading.abort();
     reading = new AbortController();
     const { signal } = reading;
+    const began = performance.now();
     const found = await readFirst(asked, signal);
     form.fill(asked, found);
     const state = () => {
@@ -57,8 +55,12 @@ function show(view) {
       await readMore(found, asked, signal);
       state();
     }
-    stop();
-    stop = follow(address("roost/overview", { page_limit: 1 }), () => draw(view.asked()), CURSOR_MILLISECONDS);
+    // A large cloud that changes all the time is not read all the time.
+    const pause = Math.max(PAUSE_MILLISECONDS, PAUSE_TIMES * (performance.now() - began));
+    void follow(found.cursor, null, async () => {
+      await new Promise((resolve) => setTimeout(resolve, pause));
+      if (!signal.aborted) await draw(view.asked());
+    }, signal);
   };
 
   return async () => {
@@ -69,9 +71,10 @@ function show(view) {
       try {
         await draw(asked);
       } catch (error) {
-        if (!(error instanceof Refusal) || error.status !== 400) throw error;
+        if (!(error instanceof Refusal) || !(error.isLacking || error.status === 400)) throw error;
         form.fill(asked, null);
         put(totals);
+        if (error.isLacking) return grid.say(h("div", {}, h("p", { class: "missing" }, error.message), await someTrees(view.signal)));
         grid.say(h("div", { class: "state", role: "alert" }, h("h2", {}, "The server does not take this"), h("p", {}, error.message)));
       }
     }
@@ -92,19 +95,6 @@ function noMatch(view) {
 }
 
 // Reading.
-
-/**
- * @typedef {object} Cloud
- * @property {Root[]} roots
- * @property {string} resourceClass
- * @property {string[]} classes
- * @property {Record<string, Record<string, number>>} totals
- * @property {number} count of all roots that match
- * @property {boolean} exact
- * @property {{fits: number, exact: boolean, at_most?: number} | null} capacity
- * @property {string | null} next
- * @property {Map<string, Set<string>>} findings
- */
 
 /**
  * What the addresses of all pages of rows have.
@@ -143,7 +133,7 @@ async function readFirst(asked, signal) {
   ]);
   const classes = Object.keys(first.totals).sort();
   /** @type {Cloud} */
-  const cloud = { roots: readRows(first), resourceClass, classes, totals: first.totals, count: first.roots, exact: first.exact, capacity, next: first.next, findings: new Map() };
+  const cloud = { roots: readRows(first), resourceClass, classes, totals: first.totals, count: first.roots, exact: first.exact, capacity, next: first.next, cursor: first.cursor, findings: new Map() };
   await readSecond(cloud, cloud.roots, asked, null, FIRST_PAGE, signal);
   if (AUDITED.has(asked.get("full") ?? "")) cloud.findings = await readFindings(signal);
   mark(cloud, cloud.roots);
@@ -165,19 +155,12 @@ async function readFindings(signal) {
   return found;
 }
 
-/**
- * @param {Cloud} cloud
- * @param {Root[]} roots
- */
+/** @param {Cloud} cloud @param {Root[]} roots */
 function mark(cloud, roots) {
   for (const root of roots) root.findings = cloud.findings.get(root.uuid) ?? root.findings;
 }
 
-/**
- * @param {Cloud} cloud
- * @param {URLSearchParams} asked
- * @param {AbortSignal} signal
- */
+/** @param {Cloud} cloud @param {URLSearchParams} asked @param {AbortSignal} signal */
 async function readMore(cloud, asked, signal) {
   const marker = cloud.next;
   const page = await get(address("roost/overview", { ...parameters(asked, cloud.resourceClass, asked.get("group")), page_limit: LATER_PAGES, marker }), signal);
@@ -246,22 +229,14 @@ function filters(view) {
   });
 }
 
-/**
- * @param {string} name
- * @param {string} hint
- * @param {number} size
- */
+/** @param {string} name @param {string} hint @param {number} size */
 function text(name, hint, size) {
   return h("input", { name, placeholder: hint, "aria-label": name === "fits" ? "Request" : `Filter by ${name}`, size, spellcheck: "false", class: name === "fits" ? "mono" : "" });
 }
 
 // The numbers.
 
-/**
- * @param {Cloud} found
- * @param {Root[]} roots
- * @param {URLSearchParams} asked
- */
+/** @param {Cloud} found @param {Root[]} roots @param {URLSearchParams} asked */
 function numbers(found, roots, asked) {
   const all = sums(roots);
   const usable = all.used + all.free;
@@ -279,31 +254,19 @@ function numbers(found, roots, asked) {
   ];
 }
 
-/**
- * @param {Cloud} found
- * @param {number} sum
- */
+/** @param {Cloud} found @param {number} sum */
 function fitting(found, sum) {
   if (found.capacity === null) return figure(whole(sum), "more fit, each root by itself", "", "good");
   const least = found.capacity.exact ? "" : "at least ";
   return figure(least + whole(found.capacity.fits), "more of this request fit", "", found.capacity.fits > 0 ? "good" : "missing");
 }
 
-/**
- * @param {string} number
- * @param {string} words
- * @param {string} [beside]
- * @param {string} [kind]
- */
+/** @param {string} number @param {string} words @param {string} [beside] @param {string} [kind] */
 export function figure(number, words, beside = "", kind = "") {
   return h("div", { class: `figure ${kind}` }, h("strong", {}, number), h("span", {}, words), beside && h("small", {}, beside));
 }
 
-/**
- * @param {View} view
- * @param {URLSearchParams} asked
- * @param {Cloud} found
- */
+/** @param {View} view @param {URLSearchParams} asked @param {Cloud} found */
 function foot(view, asked, found) {
   const fits = asked.get("fits");
   view.foot({
@@ -314,11 +277,7 @@ function foot(view, asked, found) {
 
 // The panel.
 
-/**
- * @param {View} view
- * @param {HTMLElement} panel
- * @param {string | null} uuid
- */
+/** @param {View} view @param {HTMLElement} panel @param {string | null} uuid */
 async function showPanel(view, panel, uuid) {
   if (!uuid) {
     panel.hidden = true;
@@ -326,7 +285,7 @@ async function showPanel(view, panel, uuid) {
     return;
   }
   const close = () => view.ask({ root: null });
-  const tree = await get(treeAddress(uuid), view.signal);
+  const tree = await readTree(treeAddress(uuid), view.signal);
   const [root] = tree.providers;
   put(panel, h("div", { class: "panel-head" }, h("h2", {}, h("a", { href: `./tree?${new URLSearchParams({ provider: root.name })}` }, root.name)),
     h("button", { class: "quiet", onclick: close, "aria-label": "Close the tree" }, "✕")),

@@ -1,8 +1,5 @@
 // Elements. All text goes through text nodes, so no data can become markup.
 
-/** @typedef {Node | string | number | null | undefined | false} Child */
-/** @typedef {Record<string, unknown>} Attributes */
-
 /**
  * An element with these attributes and children. `on...` is a listener, `css` sets properties of
  * its style, and `null` or `false` leaves an attribute out.
@@ -31,11 +28,7 @@ export function svg(tag, attributes = {}, ...children) {
   return element;
 }
 
-/**
- * @param {HTMLElement | SVGElement} element
- * @param {Attributes} attributes
- * @param {(Child | Child[])[]} children
- */
+/** @param {HTMLElement | SVGElement} element @param {Attributes} attributes @param {(Child | Child[])[]} children */
 function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;

@@ -4,33 +4,7 @@ import { deviceName } from "./devices.js";
 import { h, svg } from "./dom.js";
 import { measured, readable, shortUuid, whole } from "./numbers.js";
 
-/**
- * @typedef {{total: number, reserved: number, min_unit: number, max_unit: number, step_size: number, allocation_ratio: number}} Inventory
- * @typedef {object} Provider
- * @property {string} name
- * @property {string} uuid
- * @property {string} [parent]
- * @property {number} generation
- * @property {string[]} traits
- * @property {string[]} aggregates
- * @property {Record<string, Inventory>} inventories
- * @property {Record<string, number>} usages
- * @property {string} [owner]
- */
-/** @typedef {{providers: Provider[], sharing_providers: Provider[]}} Tree */
-/** @typedef {{groups: string[], resources: Record<string, number>, several: boolean}} Given what a provider gives to a request */
-/**
- * @typedef {object} Drawn
- * @property {boolean} [traits]
- * @property {boolean} [aggregates]
- * @property {Map<string, Child[]>} [below] what stands at the end of the box of a uuid
- * @property {Map<string, Given>} [given] draws the providers of a candidate in green
- * @property {Set<string>} [changed] uuids whose boxes are marked
- * @property {boolean} [small] only names and what is given
- */
-/** @typedef {import("./dom.js").Child} Child */
-
-const SHARES = "MISC_SHARES_VIA_AGGREGATE";
+export const SHARES = "MISC_SHARES_VIA_AGGREGATE";
 const TRAITS_SHOWN = 2;
 
 /** @type {Map<string, number>} */
@@ -67,13 +41,7 @@ export function drawTree(tree, drawn) {
   return box(root, root, children, drawn);
 }
 
-/**
- * @param {Provider} provider
- * @param {Provider} root
- * @param {Map<string | undefined, Provider[]>} children
- * @param {Drawn} drawn
- * @returns {HTMLElement}
- */
+/** @param {Provider} provider @param {Provider} root @param {Map<string | undefined, Provider[]>} children @param {Drawn} drawn @returns {HTMLElement} */
 function box(provider, root, children, drawn) {
   const below = children.get(provider.name) ?? [];
   const inner = below.map((child) => box(child, root, children, drawn));
@@ -90,11 +58,7 @@ export function drawSharing(provider, drawn) {
   return h("section", boxAttributes(provider, drawn, "sharing"), boxContent(provider, provider, drawn));
 }
 
-/**
- * @param {Provider} provider
- * @param {Drawn} drawn
- * @param {string} [kind]
- */
+/** @param {Provider} provider @param {Drawn} drawn @param {string} [kind] */
 function boxAttributes(provider, drawn, kind = "") {
   const given = drawn.given?.get(provider.uuid);
   const quiet = drawn.given !== undefined && given === undefined;
@@ -103,17 +67,12 @@ function boxAttributes(provider, drawn, kind = "") {
   return { class: classes.filter(Boolean).join(" "), "data-uuid": provider.uuid, "data-name": provider.name, "aria-label": provider.name };
 }
 
-/**
- * @param {Provider} provider
- * @param {Provider} root
- * @param {Drawn} drawn
- * @returns {Child[]}
- */
+/** @param {Provider} provider @param {Provider} root @param {Drawn} drawn @returns {Child[]} */
 function boxContent(provider, root, drawn) {
   const given = drawn.given?.get(provider.uuid);
   const name = h("h3", { title: `${provider.name} ${provider.uuid}` }, shortName(provider.name, root.name));
   if (drawn.small) return [name, given && givenWords(given)];
-  const device = deviceName([...provider.traits, ...Object.keys(provider.inventories)]);
+  const device = deviceName(provider);
   return [
     h("div", { class: "heading" }, name, device && h("span", { class: "quiet" }, device),
       provider.owner && h("span", { class: "quiet" }, `owner ${provider.owner}`)),
@@ -149,10 +108,7 @@ export function shortName(name, root) {
   return name.slice(common.length).replace(/^[-_.:/ ]+/, "") || name;
 }
 
-/**
- * @param {Provider} provider
- * @param {Drawn} drawn
- */
+/** @param {Provider} provider @param {Drawn} drawn */
 function tags(provider, drawn) {
   const traits = [...provider.traits].sort((a, b) => telling(a) - telling(b));
   const shown = drawn.traits ? traits : traits.slice(0, TRAITS_SHOWN);
@@ -259,10 +215,7 @@ export function drawEdges(place, tree) {
   }
 }
 
-/**
- * @param {HTMLElement} place
- * @param {string} uuid
- */
+/** @param {HTMLElement} place @param {string} uuid */
 function boxOf(place, uuid) {
   return place.querySelector(`[data-uuid="${CSS.escape(uuid)}"]`);
 }

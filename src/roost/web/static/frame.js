@@ -4,12 +4,6 @@ import { address, answer, get, onMissingToken, post, Refusal, SERVICE } from "./
 import { byId, h, put, quietly } from "./dom.js";
 import { counted, isUuid } from "./numbers.js";
 
-/**
- * What the foot tells: the address of exactly what is shown, the command that shows the same, and
- * the body if it is a POST.
- * @typedef {{url: URL, command: string, body?: unknown, note?: string}} Shown
- */
-
 /** @param {(path: string) => void} go */
 export function setUpFrame(go) {
   setUpToken();
@@ -83,7 +77,7 @@ function setUpSearch(go) {
     if (chosen < 0) text.removeAttribute("aria-activedescendant");
     else text.setAttribute("aria-activedescendant", entries[chosen].id);
   };
-  const draw = (/** @type {Found[]} */ found) => {
+  const draw = (/** @type {Entry[]} */ found) => {
     put(list, found.map((entry, index) =>
       h("li", { role: "option", id: `found-${index}`, "data-path": entry.path, "aria-selected": "false",
         onmousedown: (/** @type {Event} */ event) => { event.preventDefault(); leave(entry.path); } },
@@ -132,19 +126,18 @@ function setUpSearch(go) {
   });
 }
 
-/** @typedef {{text: string, kind: string, path: string}} Found */
-
 /**
  * What has this name or uuid: providers, then traits, then a consumer.
  * @param {string} wanted
  * @param {AbortSignal} signal
- * @returns {Promise<Found[]>}
+ * @returns {Promise<Entry[]>}
  */
 async function find(wanted, signal) {
   if (isUuid(wanted)) return findUuid(wanted.toLowerCase(), signal);
   const custom = wanted.toUpperCase();
   const [roots, exact, traits] = await Promise.all([
-    get(address("roost/overview", { name: `*${wanted.replaceAll("*", "")}*`, page_limit: 8 }), signal),
+    // A server without an overview finds whole names only.
+    get(address("roost/overview", { name: `*${wanted.replaceAll("*", "")}*`, page_limit: 8 }), signal).catch(() => ({ columns: [], rows: [] })),
     get(address("resource_providers", { name: wanted }), signal),
     /^[A-Z0-9_]+$/.test(custom) ? get(address("traits", { name: `startswith:${custom}` }), signal) : { traits: [] },
   ]);
@@ -158,28 +151,21 @@ async function find(wanted, signal) {
   ];
 }
 
-/**
- * @param {string} uuid
- * @param {AbortSignal} signal
- * @returns {Promise<Found[]>}
- */
+/** @param {string} uuid @param {AbortSignal} signal @returns {Promise<Entry[]>} */
 async function findUuid(uuid, signal) {
   const [{ resource_providers: providers }, { allocations }, members] = await Promise.all([
     get(address("resource_providers", { uuid }), signal),
     get(address(`allocations/${uuid}`), signal),
-    get(address("roost/overview", { aggregate: uuid, page_limit: 1 }), signal),
+    get(address("roost/overview", { aggregate: uuid, page_limit: 1 }), signal).catch(() => ({ roots: 0 })),
   ]);
   const found = providers.map((/** @type {any} */ one) => treeOf(one.name, "provider"));
   const [holds] = Object.keys(allocations);
-  if (holds) found.push({ text: uuid, kind: "consumer", path: `./tree?${new URLSearchParams({ provider: holds, consumer: uuid })}` });
+  if (holds) found.push({ text: uuid, kind: "consumer", path: `./consumers?${new URLSearchParams({ consumer: uuid })}` });
   if (members.roots > 0) found.push({ text: uuid, kind: "aggregate", path: `./?${new URLSearchParams({ aggregate: uuid })}` });
   return found;
 }
 
-/**
- * @param {string} name
- * @param {string} kind
- */
+/** @param {string} name @param {string} kind */
 function treeOf(name, kind) {
   return { text: name, kind, path: `./tree?${new URLSearchParams({ provider: name })}` };
 }
@@ -212,6 +198,7 @@ function setUpHealth() {
 async function readiness() {
   try {
     const response = await answer(address("readyz"), {});
+    if (response.status === 404) return { ready: true, word: "answers", lines: [h("span", {}, "This server does not tell whether it is ready.")] };
     const body = await response.json();
     const checks = Object.entries(body.checks).map(([name, check]) =>
       h("span", { class: check.ok ? "" : "over" }, h("b", {}, name), " ", check.text));
@@ -243,15 +230,26 @@ async function findings() {
 
 // The foot.
 
+/**
+ * The request for a shell.
+ * @param {URL} url
+ * @param {string} method
+ * @param {unknown} [body]
+ */
+export function curlOf(url, method, body) {
+  const posted = body === undefined || body === null ? [] : ["-H 'content-type: application/json'", `-d ${quoted(JSON.stringify(body))}`];
+  const other = method === "GET" || (method === "POST" && posted.length > 0) ? [] : [`-X ${method}`];
+  return ["curl", ...other, "-H \"x-auth-token: $TOKEN\"", "-H 'openstack-api-version: placement 1.39'", ...posted, quoted(url.href)].join(" ");
+}
+
 /** @param {Shown} shown */
 export function showFoot(shown) {
-  const posted = shown.body === undefined ? [] : ["-H 'content-type: application/json'", `-d ${quoted(JSON.stringify(shown.body))}`];
-  const curl = ["curl", "-H \"x-auth-token: $TOKEN\"", "-H 'openstack-api-version: placement 1.39'", ...posted, quoted(shown.url.href)].join(" ");
+  const curl = curlOf(shown.url, shown.body === undefined ? "GET" : "POST", shown.body);
   const json = h("a", { href: shown.url.href, onclick: (/** @type {Event} */ event) => openJson(event, shown) }, shown.body === undefined ? "JSON" : "POST");
   put(byId("foot"),
     h("div", { class: "copies" },
       h("span", {}, json, " ", copyButton("address of the JSON", shown.url.href)),
-      h("span", {}, "command ", h("code", {}, shown.command), " ", copyButton("command", shown.command)),
+      shown.command && h("span", {}, "command ", h("code", {}, shown.command), " ", copyButton("command", shown.command)),
       h("span", {}, "curl ", h("code", { class: "clipped" }, curl), " ", copyButton("curl command", curl))),
     shown.note ? h("div", { class: "note" }, shown.note) : null);
 }
@@ -268,10 +266,7 @@ async function openJson(event, shown) {
   window.open(link, "_blank");
 }
 
-/**
- * @param {string} what
- * @param {string} text
- */
+/** @param {string} what @param {string} text */
 function copyButton(what, text) {
   const button = h("button", { class: "quiet copy", "aria-label": `Copy the ${what}`, title: `Copy the ${what}` }, "copy");
   button.addEventListener("click", async () => {

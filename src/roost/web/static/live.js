@@ -1,61 +1,78 @@
-// Life: what is shown follows the server.
+// Life: changes as the server writes them, over one stream.
 
-import { get, wasAborted } from "./api.js";
+import { address, open, Refusal } from "./api.js";
 
-// A change is seen within a second.
-const PAUSE_MILLISECONDS = 600;
+const PAUSE_MILLISECONDS = 1000;
 const PAUSE_AFTER_FAILURE = 3000;
 
 /**
- * Look again and again, and tell each time that something differs. Hidden pages do not ask.
- * @template T
- * @param {URL} url
- * @param {(found: T) => void | Promise<void>} tell
- * @param {number} [pause]
- * @returns {() => void} ends it
- */
-export function follow(url, tell, pause = PAUSE_MILLISECONDS) {
-  const ending = new AbortController();
-  void look(url, tell, pause, ending.signal);
-  return () => ending.abort();
-}
-
-/**
- * @template T
- * @param {URL} url
- * @param {(found: T) => void | Promise<void>} tell
- * @param {number} pause
+ * Tell of each page of changes since a cursor, until the signal ends it. Hidden windows hold no stream: a browser has few connections.
+ * @param {string} since
+ * @param {string | null} root only changes of this tree
+ * @param {(changes: Change[] | null) => unknown} tell gets `null` when the journal has lost the cursor
  * @param {AbortSignal} signal
  */
-async function look(url, tell, pause, signal) {
-  let known = "";
+export async function follow(since, root, tell, signal) {
+  let cursor = since;
   while (!signal.aborted) {
+    let pause = PAUSE_MILLISECONDS;
     try {
-      if (!document.hidden) {
-        const found = await get(url, signal);
-        const cursor = found.cursor;
-        const state = JSON.stringify({ ...found, cursor: null });
-        // Answers that differ only in the cursor look alike, unless the cursor is all there is.
-        const seen = found.rows === undefined ? state : String(cursor);
-        if (known && seen !== known) await tell(found);
-        known = seen;
+      await seen(signal);
+      for await (const page of pages(address("roost/changes", { since: cursor, root }), signal)) {
+        cursor = page.next;
+        if (page.changes.length > 0) await tell(page.changes);
       }
-      await rest(pause, signal);
     } catch (error) {
-      if (signal.aborted || wasAborted(error)) return;
-      await rest(PAUSE_AFTER_FAILURE, signal);
+      // An older server, or another one, has no stream: what is shown stays.
+      if (signal.aborted || (error instanceof Refusal && error.status === 404)) return;
+      if (error instanceof Refusal && error.status === 410) {
+        cursor = "";
+        await tell(null);
+      }
+      pause = PAUSE_AFTER_FAILURE;
     }
+    await rest(pause, signal);
   }
 }
 
-/**
- * @param {number} milliseconds
- * @param {AbortSignal} signal
- * @returns {Promise<void>}
- */
+/** The events of a stream; it ends when the window is hidden. @param {URL} url @param {AbortSignal} signal @returns {AsyncGenerator<ChangePage>} */
+async function* pages(url, signal) {
+  const ending = new AbortController();
+  const end = () => { if (signal.aborted || document.hidden) ending.abort(); };
+  signal.addEventListener("abort", end);
+  document.addEventListener("visibilitychange", end);
+  try {
+    const response = await open(url, { headers: { accept: "text/event-stream" }, signal: ending.signal });
+    const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
+    const decoder = new TextDecoder();
+    let text = "";
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      const events = (text + decoder.decode(read.value, { stream: true })).split("\n\n");
+      text = events.pop() ?? "";
+      for (const event of events) {
+        const data = event.split("\n").find((line) => line.startsWith("data: "));
+        if (data) yield JSON.parse(data.slice("data: ".length));
+      }
+    }
+  } finally {
+    ending.abort();
+    signal.removeEventListener("abort", end);
+    document.removeEventListener("visibilitychange", end);
+  }
+}
+
+/** Until the window is seen. @param {AbortSignal} signal @returns {Promise<void>} */
+async function seen(signal) {
+  while (document.hidden && !signal.aborted) await new Promise((resolve) => {
+    document.addEventListener("visibilitychange", resolve, { once: true });
+    signal.addEventListener("abort", resolve, { once: true });
+  });
+}
+
+/** @param {number} milliseconds @param {AbortSignal} signal @returns {Promise<void>} */
 function rest(milliseconds, signal) {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, milliseconds);
-    signal.addEventListener("abort", () => { clearTimeout(timer); resolve(); }, { once: true });
+    setTimeout(resolve, milliseconds);
+    signal.addEventListener("abort", () => resolve(), { once: true });
   });
 }

@@ -2,28 +2,15 @@
 
 import { wasAborted } from "./api.js";
 import { page as ask } from "./ask.js";
+import { page as changes } from "./changes.js";
 import { page as cloud } from "./cloud.js";
+import { page as consumers } from "./consumers.js";
 import { byId, put } from "./dom.js";
 import { failure, setUpFrame, showFoot } from "./frame.js";
 import { page as tree } from "./tree.js";
 
-/**
- * What a page gets: where to draw, what is asked, and how to go elsewhere.
- * @typedef {object} View
- * @property {HTMLElement} filters
- * @property {HTMLElement} main
- * @property {() => URLSearchParams} asked
- * @property {(changes: Record<string, string | string[] | null>, replace?: boolean) => void} ask changes parameters of the address
- * @property {(shown: import("./frame.js").Shown) => void} foot
- * @property {AbortSignal} signal aborted when the reader leaves the page
- */
-/**
- * A page draws itself once; the function that it returns follows changes of its address.
- * @typedef {{title: string, show: (view: View) => (() => Promise<void>)}} Page
- */
-
 /** @type {Record<string, Page>} */
-const PAGES = { "": cloud, ask, tree };
+const PAGES = { "": cloud, ask, tree, consumers, changes };
 
 const HERE = new URL("../", import.meta.url).pathname;
 
@@ -59,10 +46,7 @@ async function show() {
   }
 }
 
-/**
- * @param {AbortSignal} signal
- * @returns {View}
- */
+/** @param {AbortSignal} signal @returns {View} */
 function view(signal) {
   return {
     filters: byId("filters"),
@@ -83,11 +67,10 @@ function view(signal) {
   };
 }
 
-/**
- * @param {URL} url
- * @param {boolean} [replace]
- */
+/** @param {URL} url @param {boolean} [replace] */
 function go(url, replace = false) {
+  // The key of `roost ui` lasts for a reload.
+  url.hash = location.hash.startsWith("#key=") ? location.hash : "";
   if (replace) history.replaceState(null, "", url);
   else history.pushState(null, "", url);
   void show();
@@ -99,7 +82,7 @@ function followLink(event) {
   const plain = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
   if (!link || !plain || event.defaultPrevented || link.target || link.hasAttribute("download")) return;
   const url = new URL(link.href);
-  if (url.origin !== location.origin || !url.pathname.startsWith(HERE) || url.hash) return;
+  if (url.origin !== location.origin || !url.pathname.startsWith(HERE) || link.hash) return;
   if (PAGES[url.pathname.slice(HERE.length)] === undefined) return;
   event.preventDefault();
   go(url);

@@ -77,6 +77,28 @@ export function localTime(moment) {
   return new Date(moment).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
 }
 
+/** @type {[number, string][]} */
+const AGES = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+
+/**
+ * How long ago, in the largest unit: `3 d`.
+ * @param {string} moment
+ */
+export function age(moment) {
+  const seconds = Math.max(0, Math.round((Date.now() - Date.parse(moment)) / 1000));
+  const [step, unit] = AGES.find(([each]) => seconds >= each) ?? [1, "s"];
+  return `${whole(Math.floor(seconds / step))} ${unit}`;
+}
+
+/**
+ * `4 VCPU · 8 GB MEMORY`.
+ * @param {Record<string, number>} resources
+ */
+export function resourceWords(resources) {
+  const ending = new RegExp(`(${UNITS.map(([each]) => each).join("|")})$`);
+  return Object.entries(resources).map(([name, amount]) => `${readable(name, amount)} ${name.replace(/^CUSTOM_/, "").replace(amount ? ending : "", "")}`).join(" · ");
+}
+
 /** @param {string} uuid */
 export function shortUuid(uuid) {
   return uuid.slice(0, 8);

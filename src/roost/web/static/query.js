@@ -1,7 +1,5 @@
 // The query string of a request, in the order in which it was written, and its parts.
 
-/** @typedef {{key: string, value: string}} Pair */
-
 const GROUP_KEYS = ["resources", "or_resources", "required", "member_of", "in_tree", "in_subtree"];
 const GROUP_KEY = new RegExp(`^(${GROUP_KEYS.join("|")})(.*)$`);
 

@@ -5,8 +5,6 @@ import { h, put } from "./dom.js";
 import { groupName } from "./drawing.js";
 import { amounts, groupKey, suffixes } from "./query.js";
 
-/** @typedef {import("./query.js").Pair} Pair */
-
 /** @type {Record<string, [string, string]>} label and placeholder */
 const GROUP_FIELDS = {
   required: ["traits", "HW_CPU_X86_VMX,!CUSTOM_X"],
@@ -76,10 +74,7 @@ export class RequestForm {
         suffix !== "" && this._button("remove group", () => this._replace(this._pairs.filter((pair) => !mine.includes(pair))))));
   }
 
-  /**
-   * @param {string} suffix
-   * @param {Pair | undefined} takes
-   */
+  /** @param {string} suffix @param {Pair | undefined} takes */
   _takes(suffix, takes) {
     const parts = takes === undefined || takes.value === "" ? [] : amounts(takes.value);
     const change = (/** @type {[string, string][]} */ changed) => {
@@ -108,10 +103,7 @@ export class RequestForm {
       mine.map((pair) => this._field(pair, REQUEST_FIELDS[pair.key] ?? [pair.key, ""])));
   }
 
-  /**
-   * @param {Pair} pair
-   * @param {[string, string]} words
-   */
+  /** @param {Pair} pair @param {[string, string]} words */
   _field(pair, [label, hint]) {
     const place = this._pairs.indexOf(pair);
     const list = pair.key.includes("required") ? "traits" : null;
@@ -137,10 +129,7 @@ export class RequestForm {
     for (let number = 1; ; number += 1) if (!known.includes(`_${number}`)) return `_${number}`;
   }
 
-  /**
-   * @param {string} text
-   * @param {() => void} act
-   */
+  /** @param {string} text @param {() => void} act */
   _button(text, act) {
     return h("button", { type: "button", class: "quiet", onclick: act }, text);
   }

@@ -1,25 +1,6 @@
 // The rows of an overview: read, kept by a filter, arranged in groups, added up.
 
-/**
- * @typedef {object} Root
- * @property {string} uuid
- * @property {string} name
- * @property {number} total
- * @property {number} reserved
- * @property {number} used
- * @property {number} free
- * @property {number | null} fits
- * @property {string | null} group
- * @property {string | null} second the group within the group
- * @property {Set<string>} findings kinds of what the audit finds in the tree, if it was asked
- */
-/** @typedef {{title: string, roots: Root[], groups: Group[]}} Group */
-/** @typedef {{total: number, reserved: number, used: number, free: number, fits: number, over: number}} Sums */
-
-/**
- * @param {{columns: string[], rows: any[][]}} answer
- * @returns {Root[]}
- */
+/** @param {{columns: string[], rows: any[][]}} answer @returns {Root[]} */
 export function readRows(answer) {
   const at = Object.fromEntries(answer.columns.map((name, place) => [name, place]));
   return answer.rows.map((row) => ({
@@ -64,11 +45,7 @@ export function keep(roots, asked, resourceClass) {
   return roots.filter((root) => has(root) && test(root));
 }
 
-/**
- * @param {Root[]} roots
- * @param {URLSearchParams} asked
- * @returns {Group[]}
- */
+/** @param {Root[]} roots @param {URLSearchParams} asked @returns {Group[]} */
 export function arrange(roots, asked) {
   const first = asked.get("group") ?? "";
   if (!first) return [{ title: "", roots: sorted(roots), groups: [] }];
@@ -87,11 +64,7 @@ export function members(group) {
   return group.groups.length > 0 ? group.groups.flatMap(members) : group.roots;
 }
 
-/**
- * @param {Root[]} roots
- * @param {(root: Root) => string | null} key
- * @returns {[string | null, Root[]][]}
- */
+/** @param {Root[]} roots @param {(root: Root) => string | null} key @returns {[string | null, Root[]][]} */
 function divided(roots, key) {
   /** @type {Map<string | null, Root[]>} */
   const found = new Map();
@@ -105,10 +78,7 @@ function divided(roots, key) {
   return [...found].sort(([a], [b]) => (a === null ? 1 : b === null ? -1 : a.localeCompare(b, "en", { numeric: true })));
 }
 
-/**
- * @param {string} kind
- * @param {string | null} name
- */
+/** @param {string} kind @param {string | null} name */
 function titled(kind, name) {
   if (name === null) return kind === "aggregate" ? "in no aggregate" : "others";
   return kind === "aggregate" ? `aggregate ${name.slice(0, 8)}` : name;
@@ -147,10 +117,7 @@ export function shortNames(roots) {
   };
 }
 
-/**
- * @param {Root[]} roots
- * @returns {Sums}
- */
+/** @param {Root[]} roots @returns {Sums} */
 export function sums(roots) {
   const all = { total: 0, reserved: 0, used: 0, free: 0, fits: 0, over: 0 };
   for (const root of roots) {

@@ -1,19 +1,17 @@
 // Tree: one host as nested boxes, with the pools that lend to it, live.
 
 import { address, get, Refusal } from "./api.js";
+import { readDevices } from "./devices.js";
 import { h, put } from "./dom.js";
 import { differences, drawEdges, drawSharing, drawTree, edge } from "./drawing.js";
 import { command } from "./frame.js";
 import { follow } from "./live.js";
 import { counted, localTime, readable, shortUuid } from "./numbers.js";
 
-/** @typedef {import("./drawing.js").Tree} Tree */
-/** @typedef {import("./main.js").View} View */
-
 /** @type {[string, string][]} */
 const SHOWN = [["consumers", "consumers"], ["traits", "all traits"]];
 
-/** @type {import("./main.js").Page} */
+/** @type {Page} */
 export const page = { title: "Tree", show };
 
 /** @param {View} view */
@@ -27,9 +25,9 @@ function show(view) {
   view.signal.addEventListener("abort", () => resized.disconnect());
   /** @type {Tree | null} */
   let shown = null;
-  let stop = () => {};
-  view.signal.addEventListener("abort", () => stop());
   let changedAt = "";
+  let following = new AbortController();
+  view.signal.addEventListener("abort", () => following.abort());
 
   const draw = async (/** @type {Tree} */ tree) => {
     const changed = shown === null ? new Set() : differences(shown, tree);
@@ -44,8 +42,23 @@ function show(view) {
     view.foot({ url: treeAddress(tree.providers[0].uuid), command: command("tree", "show", provider), note: changedAt || "Changes appear here as they happen." });
   };
 
+  const look = async (/** @type {string} */ provider) => {
+    try {
+      const tree = await readTree(await findTree(provider, view.signal), view.signal);
+      await draw(tree);
+      return tree;
+    } catch (error) {
+      if (!(error instanceof Refusal && error.status === 404)) throw error;
+      shown = null;
+      put(place, h("div", { class: "state", role: "alert" }, h("h2", {}, `No provider is called ${provider}`),
+        h("p", {}, "Look for it with the search box: press / and type a part of its name.")));
+    }
+  };
+
   return async () => {
-    stop();
+    following.abort();
+    following = new AbortController();
+    const { signal } = following;
     const asked = view.asked();
     const provider = asked.get("provider");
     form.fill(asked);
@@ -53,18 +66,35 @@ function show(view) {
     changedAt = "";
     if (!provider) return chooseOne(view, place);
     put(place, h("p", { class: "state quiet" }, "Reading the tree…"));
-    let url;
-    try {
-      url = await findTree(provider, view.signal);
-      await draw(await get(url, view.signal));
-    } catch (error) {
-      if (!(error instanceof Refusal && error.status === 404)) throw error;
-      put(place, h("div", { class: "state", role: "alert" }, h("h2", {}, `No provider is called ${provider}`),
-        h("p", {}, "Look for it with the search box: press / and type a part of its name.")));
-      return;
-    }
-    stop = follow(url, draw);
+    const cursor = await now(signal);
+    const tree = await look(provider);
+    if (cursor === null || !tree) return;
+    // Pools are trees of their own.
+    const root = tree.sharing_providers.length > 0 ? null : tree.providers[0].uuid;
+    void follow(cursor, root, (changes) => changes === null || changes.some((change) => concerns(change, shown)) ? look(provider) : null, signal);
   };
+}
+
+/** The cursor of this moment; `null` if the server tells of no changes. @param {AbortSignal} signal @returns {Promise<string | null>} */
+async function now(signal) {
+  try {
+    return (await get(address("roost/changes"), signal)).next;
+  } catch (error) {
+    if (error instanceof Refusal) return null;
+    throw error;
+  }
+}
+
+/** @param {Change} change @param {Tree | null} tree */
+function concerns({ provider, root }, tree) {
+  return [...tree?.providers ?? [], ...tree?.sharing_providers ?? []].some(({ uuid }) => uuid === provider?.uuid || uuid === root?.uuid);
+}
+
+/** @param {URL} url @param {AbortSignal} signal @returns {Promise<Tree>} */
+export async function readTree(url, signal) {
+  const tree = await get(url, signal);
+  await readDevices([...tree.providers, ...tree.sharing_providers]);
+  return tree;
 }
 
 /**
@@ -84,10 +114,7 @@ export function treeAddress(provider) {
   return address(`roost/trees/${encodeURIComponent(provider)}`);
 }
 
-/**
- * @param {Tree} tree
- * @param {import("./drawing.js").Drawn} drawn
- */
+/** @param {Tree} tree @param {Drawn} drawn */
 export function content(tree, drawn) {
   const pools = tree.sharing_providers.map((pool) => h("div", { class: "pool" }, edge(pool, tree).words, drawSharing(pool, drawn)));
   return [
@@ -116,21 +143,23 @@ function filters(view) {
   });
 }
 
-/**
- * Without a name, the page offers the first hosts.
- * @param {View} view
- * @param {HTMLElement} place
- */
+/** Without a name, the page offers the first hosts. @param {View} view @param {HTMLElement} place */
 async function chooseOne(view, place) {
-  const overview = await get(address("roost/overview", { page_limit: 200 }), view.signal);
-  const at = overview.columns.indexOf("name");
-  const names = overview.rows.map((/** @type {any[]} */ row) => String(row[at])).sort();
-  view.foot({ url: address("roost/trees"), command: command("provider", "list") });
-  if (names.length === 0) return put(place, noProviders());
-  put(place, h("div", { class: "state" }, h("h2", {}, "Which tree?"),
-    h("p", {}, `${counted(overview.roots, "tree")}. Choose one, or press / and type a part of a name.`),
-    h("ul", { class: "names" }, names.map((/** @type {string} */ name) =>
-      h("li", {}, h("a", { href: `./tree?${new URLSearchParams({ provider: name })}` }, name))))));
+  view.foot({ url: address("resource_providers"), command: command("provider", "list") });
+  put(place, await someTrees(view.signal));
+}
+
+const NAMES_MAX = 500;
+
+/** The names of roots, as every placement server has them. @param {AbortSignal} signal */
+export async function someTrees(signal) {
+  const { resource_providers: found } = await get(address("resource_providers"), signal);
+  const names = found.filter((/** @type {any} */ one) => !one.parent_provider_uuid).map((/** @type {Named} */ one) => one.name).sort();
+  if (names.length === 0) return noProviders();
+  return h("div", { class: "state" }, h("h2", {}, "Which tree?"),
+    h("p", {}, `${counted(names.length, "tree")}. Choose one, or press / and type a part of a name.`),
+    h("ul", { class: "names" }, names.slice(0, NAMES_MAX).map((/** @type {string} */ name) =>
+      h("li", {}, h("a", { href: `./tree?${new URLSearchParams({ provider: name })}` }, name)))));
 }
 
 /** What a server without providers shows. */
@@ -151,7 +180,7 @@ const CONSUMERS_MAX = 100;
 async function consumersOf(tree, marked, signal) {
   const [root] = tree.providers;
   const { consumers, next } = await get(address("roost/consumers", { provider: root.uuid, page_limit: CONSUMERS_MAX }), signal);
-  /** @type {Map<string, import("./dom.js").Child[]>} */
+  /** @type {Map<string, Child[]>} */
   const below = new Map();
   for (const consumer of consumers) {
     for (const { provider, resources } of consumer.allocations) {

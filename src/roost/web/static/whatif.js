@@ -5,9 +5,6 @@ import { h, put } from "./dom.js";
 import { command } from "./frame.js";
 import { whole } from "./numbers.js";
 
-/** @typedef {import("./main.js").View} View */
-/** @typedef {import("./frame.js").Shown} Shown */
-
 /** @type {[string, string][]} */
 const KINDS = [["drain", "drain"], ["remove", "remove"], ["add", "add hosts like"], ["total", "set a total on"]];
 
@@ -46,10 +43,7 @@ export class WhatIf {
     this._view.ask({ change: [...this._changes, words.join(" ")] });
   }
 
-  /**
-   * @param {URLSearchParams} asked
-   * @param {string} query
-   */
+  /** @param {URLSearchParams} asked @param {string} query */
   show(asked, query) {
     this._query = query;
     this._changes = asked.getAll("change");
@@ -87,10 +81,7 @@ export class WhatIf {
   }
 }
 
-/**
- * @param {string} when
- * @param {{fits: number, exact: boolean}} capacity
- */
+/** @param {string} when @param {{fits: number, exact: boolean}} capacity */
 function side(when, capacity) {
   return h("div", { class: "figure" }, h("strong", {}, (capacity.exact ? "" : "at least ") + whole(capacity.fits)), h("span", {}, `more fit ${when}`));
 }

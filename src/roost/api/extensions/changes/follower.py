@@ -56,7 +56,7 @@ class Follower:
         if self._number is None:
             return True
         if batch is not None:
-            return bool(batch.text(self._wanted))
+            return bool(batch.text(self._wanted)) or self._hub.soon_forgets(self._number)
         return now >= self._progress or now >= self._ends or self._is_stopping()
 
     # What threads of the server ask.
@@ -132,8 +132,9 @@ class Follower:
             return None
         batches = self._hub.after(self._number)
         if batches is None:
-            # The client was too slow. The hub has seen more than the client in any case.
-            self._number, self._read_at = None, -math.inf
+            # The client was too slow. Its cursor may be ahead of the place of the hub, which is
+            # in the middle of many pages then: only a later place has seen all that it has.
+            self._number, self._read_at = None, time.monotonic()
             return None
         batches = batches[:most]
         if batches:

@@ -18,6 +18,7 @@ from roost.api.http.json_schemas import (
     AnswerSchema,
     choice,
     described,
+    flag,
     list_of,
     members,
     or_null,
@@ -97,6 +98,7 @@ _CHANGES = AnswerSchema.of(
         {
             "changes": list_of(_CHANGE),
             "next": described(STRING, "The cursor from which the next changes follow."),
+            "more": flag("Whether more had been written: then the next page comes at once."),
         },
         {
             "kind": described(choice("progress"), "Only in a stream: nothing has changed."),
@@ -167,7 +169,9 @@ def _page(services: Services, text: str | None, rows_max: int) -> ChangePage:
             "of an answer, or leave it out to begin now."
         ) from None
     try:
-        return services.hub.read(cursor, rows_max)
+        # The replica forgets missing ids that nothing will fill, so cursors stay short.
+        _, until = services.forest_with_position()
+        return services.hub.read(cursor, rows_max, until)
     except JournalLost as error:
         raise HttpError(
             410,

@@ -89,10 +89,15 @@ class ChangePage:
             return self
         return ChangePage(tuple(filter(wanted.takes, self.changes)), self.cursor, self._text)
 
-    def json(self, **more: object) -> bytes:
+    def json(self, **others: object) -> bytes:
         """The page as a client gets it, with further members."""
         return orjson.dumps(
-            {**more, "changes": [_shown(change) for change in self.changes], "next": self.next}
+            {
+                **others,
+                "changes": [_shown(change) for change in self.changes],
+                "next": self.next,
+                "more": self.cursor.target is not None,
+            }
         )
 
 
@@ -147,8 +152,10 @@ class ChangeHub:
         self._number = 0
         self._place: HubPlace | None = None
         self._thread: threading.Thread | None = None
-        # Of the thread of the hub alone.
-        self._tidy_at = 0.0
+        # Of the thread of the hub alone. The cursor is where the next look begins: after the last
+        # batch, also if reading failed before the place of the hub was reached.
+        self._cursor: ChangeCursor | None = None
+        self._began = self._tidy_at = 0.0
         self._failure: str | None = None
 
     def join(self, follower: WaitingClient, followers_max: int) -> bool:
@@ -159,7 +166,7 @@ class ChangeHub:
             self._followers.add(follower)
             # A fork does not copy the thread.
             if self._thread is None or not self._thread.is_alive():
-                self._place = None
+                self._forget()
                 self._thread = threading.Thread(target=self._run, name="roost-changes", daemon=True)
                 self._thread.start()
         return True
@@ -189,12 +196,19 @@ class ChangeHub:
                 return None
             return [batch for batch in self._batches if batch.number > number]
 
+    def soon_forgets(self, number: int) -> bool:
+        """Whether a follower after this batch should take the next ones, wanted or not."""
+        return 2 * (self._number - number) > len(self._batches)
+
     def read(
         self, cursor: ChangeCursor, rows_max: int = _PAGE_ROWS, until: Position | None = None
     ) -> ChangePage:
-        """A page of changes for one client; `JournalLost` if its cursor is no longer valid."""
+        """A page of changes for one client; `JournalLost` if its cursor is no longer valid.
+
+        The pages end at `until`: a position of the replica, or of a place.
+        """
         read = self._database.snapshot(read_changes, cursor, rows_max, until)
-        return ChangePage(self._changes(read.transactions, is_new=True), read.cursor)
+        return ChangePage(self._changes(read.transactions, is_new=until is None), read.cursor)
 
     def _changes(
         self, transactions: tuple[WrittenTogether, ...], *, is_new: bool
@@ -202,7 +216,7 @@ class ChangeHub:
         if not transactions:
             return ()
         forest = self._replica.latest
-        # The hub has read every change of a name, and then had the forest brought up to date.
+        # A reader of a name that changed has the forest brought up to date.
         if is_new or forest is None or needs_new_names(transactions):
             forest = self._replica.current()
         return changes_of(transactions, forest)
@@ -219,9 +233,7 @@ class ChangeHub:
                 idle = 0 if self._followers else idle + 1
                 if idle > _IDLE_LOOKS:
                     self._thread = None
-                    self._place = None
-                    self._batches.clear()
-                    self._kept_changes = 0
+                    self._forget()
                     return
             time.sleep(max(0.0, due - time.monotonic()))
 
@@ -232,10 +244,7 @@ class ChangeHub:
         except JournalLost as error:
             # Followers find out with their own cursors, and are told to begin anew.
             with self._lock:
-                self._place = None
-                self._number += 1
-                self._batches.clear()
-                self._kept_changes = 0
+                self._forget()
             reason = str(error)
         except Exception as error:
             reason = reason_of(error)
@@ -243,32 +252,51 @@ class ChangeHub:
             _LOG.warning("Changes for followers cannot be read, trying again: %s", reason)
         self._failure = reason
 
+    def _forget(self) -> None:
+        """Let the next look begin anew, and followers read by themselves. The lock is held."""
+        self._number += 1
+        self._place = self._cursor = None
+        self._batches.clear()
+        self._kept_changes = 0
+
     def _look(self) -> None:
         if not self._followers:
             return
-        began = time.monotonic()
-        place = self._place
-        if place is None:
+        cursor = self._cursor
+        if cursor is None or cursor.target is None:
+            # Else the hub goes on to a target that an earlier look has chosen.
+            self._began = time.monotonic()
+        if cursor is None:
             _, position = self._replica.current_with_position()
-            self._place = HubPlace(self._number, ChangePage((), ChangeCursor(position)), began)
+            self._reach(ChangePage((), ChangeCursor(position)))
             return
-        for page in self._pages(place.position):
-            with self._lock:
-                if page.changes:
-                    self._number += 1
-                    self._keep(ChangeBatch(self._number, page))
-                if page.cursor.target is None:
-                    self._place = HubPlace(self._number, page, began)
-            if page.changes:
-                self._wake(self._batches[-1])
+        for page in self._pages(cursor):
+            self._reach(page)
 
-    def _pages(self, position: Position) -> Iterator[ChangePage]:
+    def _reach(self, page: ChangePage) -> None:
+        """Go on to the end of a page, and tell the followers what it has."""
+        batch = None
+        with self._lock:
+            self._cursor = page.cursor
+            if page.changes:
+                self._number += 1
+                batch = ChangeBatch(self._number, page)
+                self._keep(batch)
+            if page.cursor.target is None:
+                self._place = HubPlace(self._number, page, self._began)
+        if batch is not None:
+            self._wake(batch)
+
+    def _pages(self, cursor: ChangeCursor) -> Iterator[ChangePage]:
         """What is new; the last page ends at a position."""
-        if time.monotonic() >= self._tidy_at:
-            position = self._database.read(position.forget_gaps)
-            self._tidy_at = time.monotonic() + _TIDY_SECONDS
-        read: ReadPage | None = self._database.read(look_for_changes, position)
-        cursor = ChangeCursor(position)
+        read: ReadPage | None = None
+        if cursor.target is None:
+            position = cursor.position
+            if time.monotonic() >= self._tidy_at:
+                position = self._database.read(position.forget_gaps)
+                self._tidy_at = time.monotonic() + _TIDY_SECONDS
+            cursor = ChangeCursor(position)
+            read = self._database.read(look_for_changes, position)
         while True:
             if read is None:
                 read = self._database.snapshot(read_changes, cursor, _PAGE_ROWS)

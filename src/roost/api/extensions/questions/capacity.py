@@ -32,7 +32,7 @@ from roost.api.http.responses import Response, json_response
 from roost.api.routing import QueryString, RequestParameter, Route, Success, routes_of
 from roost.api.services import Services
 from roost.search.capacity.capacity import Capacity, Method, RootCapacity
-from roost.search.capacity.limits import Limit
+from roost.search.capacity.limiting_classes import Limit
 from roost.service.questions.capacity_answers import capacity_of
 from roost.turns import Turn
 

@@ -12,7 +12,7 @@ from time import perf_counter
 
 from roost.api.http.requests import Request
 from roost.api.services import Services
-from roost.metrics.stages import Stage, StageTimes
+from roost.metrics.stage_times import Stage, StageTimes
 from roost.search.forest.forest import Forest
 from roost.service.questions.provider_list import names_of_providers
 from roost.turns import TURNS, Turn

@@ -24,7 +24,7 @@ from roost.search.candidates.solving.problem import LocalProvider, Problem, Solu
 # A solution; `None` if the solver has found none yet and would have to go on.
 Step: TypeAlias = Solution | None
 
-# The number of units of work without a solution that make a step.
+# After so many units of work without a solution, the solver gives `None` and may go on later.
 _UNITS_AT_ONCE = 4000
 # For fewer moves without a solution than this, remembering dead ends costs more than it saves.
 _IDLE_MOVES_BEFORE_MEMORY = 64

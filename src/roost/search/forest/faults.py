@@ -1,4 +1,4 @@
-"""Findings in a forest: what an operator should look at. Pure."""
+"""Faults in a forest: what an operator should look at. Pure."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def _linked(
 
 
 def _count_cells(block: Block, part: PlanPart, units: list[Units]) -> tuple[IntColumn, BoolColumn]:
-    """For each tree the count of its cells together, and whether cells explain the tree."""
+    """For each tree the count of all its cells, and whether one requirement heads cells there."""
     fits: IntColumn = np.zeros(block.tree_count, np.int64)
     counted = np.zeros(block.tree_count, np.bool_)
     for head in part.subtree:

@@ -34,8 +34,8 @@ class Limit:
     """The resource classes that limit a capacity."""
 
     resource_classes: tuple[str, ...]
-    # Whether more of all of them lets more in, and of none alone, as far as is known. Otherwise
-    # more of each one does so by itself.
+    # True: more of all these classes at once lets more consumers in, and more of one class is not
+    # known to. False: more of any one of them does.
     together: bool
 
     @property
@@ -125,7 +125,7 @@ class LimitSearch:
         return self._limit(self._needed_together(), together=True)
 
     def _trees_at_ease(self, class_id: int) -> int:
-        """In how many trees other classes bind, not this one."""
+        """The number of trees in which other classes bind, and this one does not."""
         return sum(int((~trees.tight[class_id]).sum()) for trees in self._holding)
 
     def _limit(self, class_ids: Iterable[int], *, together: bool) -> Limit | None:

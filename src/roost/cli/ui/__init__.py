@@ -1,0 +1,1 @@
+"""`roost ui`: the pages on this machine, in front of any placement server."""

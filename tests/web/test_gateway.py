@@ -1,0 +1,138 @@
+"""`roost ui`: the pages in front of Roost, and in front of a server without `/roost/`."""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import pytest
+from playwright.sync_api import expect
+
+from roost.cli.ui.command import PageServer
+from roost.cli.ui.gateway import Gateway
+from roost.client.transport import PlacementRequest, PlacementResponse
+from support.api_client import Answer, ApiClient
+from support.browser import BrowserPage
+from support.transports.application import ApplicationTransport
+
+pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+
+KEY = "the-key"
+WITH_KEY = {"x-auth-token": KEY}
+
+
+class PlainPlacement(ApplicationTransport):
+    """A server that offers the Placement API and nothing else."""
+
+    def send(self, request: PlacementRequest) -> PlacementResponse:
+        if request.path.startswith(("/roost/", "/readyz")):
+            return PlacementResponse(404, {"content-type": "text/html"}, b"Not Found")
+        return super().send(request)
+
+
+def put_behind(window: BrowserPage, gateway: Gateway) -> None:
+    """Let the gateway answer the browser."""
+
+    def send(method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        answer = gateway.answer(method, path, headers, body)
+        # The browser of a test gets whole answers: of a stream, the first event.
+        content = answer.body if answer.stream is None else next(answer.stream)
+        return Answer(answer.status, dict(answer.headers), content)
+
+    assert window.api is not None
+    window.api = replace(window.api, send=send)
+
+
+@pytest.fixture
+def plain(window: BrowserPage, demo: ApiClient) -> BrowserPage:
+    put_behind(window, Gateway(PlainPlacement(demo), KEY))
+    window.expected = {404}
+    return window
+
+
+def test_the_pages_work_in_front_of_roost_with_the_key_of_the_link(
+    demo: ApiClient, window: BrowserPage
+) -> None:
+    put_behind(window, Gateway(ApplicationTransport(demo), KEY))
+    page = window.page
+    page.goto(f"{window.base}/ui/?name=demo-host-02#key={KEY}")
+    expect(page.locator(".cell")).to_have_count(10)
+    page.get_by_role("link", name="Changes").click()
+    expect(page.locator(".feed li").first).to_be_visible()
+    page.reload()
+    expect(page.locator(".feed li").first).to_be_visible()
+
+
+def test_what_another_server_lacks_is_said_and_the_rest_works(plain: BrowserPage) -> None:
+    page = plain.page
+    page.goto(f"{plain.base}/ui/#key={KEY}")
+    expect(page.locator(".missing").first).to_contain_text("does not offer /roost/overview")
+    page.get_by_role("link", name="demo-host-026", exact=True).click()
+    expect(page.locator('[data-name="demo-host-026_NUMA0"]')).to_contain_text("20 used · 8 free")
+    expect(page.locator(".pool .edge")).to_contain_text("shares DISK_GB through")
+    page.get_by_role("link", name="Consumers").click()
+    expect(page.locator(".state")).to_contain_text("does not offer /roost/consumers")
+    page.get_by_role("link", name="Changes").click()
+    expect(page.locator(".state")).to_contain_text("does not offer /roost/changes")
+
+
+def test_candidates_of_another_server_are_drawn_without_a_reason(plain: BrowserPage) -> None:
+    page = plain.page
+    page.goto(f"{plain.base}/ui/ask?query=resources%3DPCPU:8%26limit%3D3#key={KEY}")
+    expect(page.locator(".candidates li")).to_have_count(3)
+    expect(page.locator(".verdict")).to_contain_text("does not say why")
+
+
+@pytest.mark.parametrize(
+    ("method", "target"),
+    [
+        ("GET", "http://elsewhere.example/traits"),
+        ("GET", "//elsewhere.example/traits"),
+        ("GET", "/traits/../metrics"),
+        ("GET", "/roost//overview"),
+        ("GET", "/metrics"),
+        ("GET", "/v3/auth/tokens"),
+        ("PATCH", "/traits/CUSTOM_A"),
+        ("POST", "/ui/"),
+    ],
+)
+def test_only_requests_of_the_api_are_sent_on(api: ApiClient, method: str, target: str) -> None:
+    gateway = Gateway(ApplicationTransport(api), KEY)
+    assert gateway.answer(method, target, WITH_KEY, b"").status == 404
+
+
+def test_without_the_key_there_are_files_and_nothing_else(api: ApiClient) -> None:
+    gateway = Gateway(ApplicationTransport(api), KEY)
+    assert gateway.answer("GET", "/ui/", {}, b"").status == 200
+    assert gateway.answer("GET", "/ui/static/main.js", {}, b"").status == 200
+    for headers in ({}, {"x-auth-token": "admin"}):
+        assert gateway.answer("GET", "/traits", headers, b"").status == 401
+    assert KEY.encode() not in gateway.answer("GET", "/ui/", {}, b"").body
+
+
+@pytest.fixture
+def served(api: ApiClient) -> Iterator[PageServer]:
+    with PageServer("127.0.0.1", 0, Gateway(ApplicationTransport(api), KEY)) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_a_stream_brings_changes_as_they_happen(api: ApiClient, served: PageServer) -> None:
+    url = f"http://127.0.0.1:{served.server_port}/roost/changes"
+    request = urllib.request.Request(url, headers=WITH_KEY | {"accept": "text/event-stream"})
+    with urllib.request.urlopen(request) as stream:
+        assert stream.readline().startswith(b"id: ")
+        assert api.post("/resource_providers", {"name": "host-1"}).status == 200
+        changes: list[dict[str, object]] = []
+        while not changes:
+            line = stream.readline()
+            assert line, "the stream has ended"
+            if line.startswith(b"data: "):
+                changes = json.loads(line.removeprefix(b"data: "))["changes"]
+    assert changes[0]["kind"] == "provider_created"
