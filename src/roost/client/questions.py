@@ -64,6 +64,8 @@ CAPACITY_OF_ROOTS: JsonShape = {
 TOTALS: JsonShape = {
     "totals": {str: {"used": int, "capacity": int, "free": int, "reserved": int, "providers": int}}
 }
+# The pages of it are not asked for.
+ROOTS: JsonShape = {"columns": [str], "rows": [list]}
 RESILIENCE: JsonShape = {
     "survives": int,
     "of?": int,
@@ -240,6 +242,16 @@ def ask_totals() -> ServerQuestion:
     """What all providers have of each resource class."""
     # Totals are over all roots, whatever the page.
     return ServerQuestion("/roost/overview", "page_limit=1", TOTALS)
+
+
+def ask_roots(name: str, at_most: int) -> ServerQuestion:
+    """Roots by name, in which `*` stands for any characters; `uuid` and `name` are columns.
+
+    >>> ask_roots("compute-*", 100).address
+    '/roost/overview?name=compute-%2A&page_limit=100'
+    """
+    question = ServerQuestion("/roost/overview", "", ROOTS, rows="rows")
+    return question.with_parameters(name=name, page_limit=at_most)
 
 
 def ask_resilience(lose: int) -> ServerQuestion:
