@@ -7,8 +7,10 @@ import claims
 import commands
 import explain
 import explosion
+import followers
 import identity
 import overview
+import pages
 import resilience
 import scale
 import scrape
@@ -46,6 +48,8 @@ SCENARIOS: dict[str, Scenario] = {
     "capacity": capacity.run,
     "overview": overview.run,
     "commands": commands.run,
+    "followers": followers.run,
+    "pages": pages.run,
     "scale": scale.run,
 }
 QUICK = (

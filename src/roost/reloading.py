@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from roost.api.observation.named_queries import named_queries
+from roost.api.observation.query_counting import named_queries
 from roost.api.policy.policy import Policy
 from roost.configuration.in_force import changed_options, needs_restart
 from roost.configuration.logs import replace_logging

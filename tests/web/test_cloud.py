@@ -95,7 +95,7 @@ def test_the_keyboard_moves_between_cells_and_opens_one(
     expect(page.locator("#tip")).to_have_text(focused)
     page.keyboard.press("Enter")
     expect(page.locator(".panel")).to_be_visible()
-    page.locator(".panel a").focus()
+    page.locator(".panel a").first.focus()
     page.keyboard.press("Escape")
     expect(page.locator(".panel")).to_be_hidden()
 
@@ -134,3 +134,26 @@ def test_every_environment_of_the_seeds_has_all_its_roots(
     name = next(iter(overview["totals"]))
     page = window.open(fits=f"resources={name}:1")
     expect(page.locator(".cell")).to_have_count(overview["roots"])
+
+
+def test_the_fullest_host_for_a_class_comes_first(demo: ApiClient, window: BrowserPage) -> None:
+    page = window.open(**{"class": "PGPU"})
+    page.locator("select[name=order]").select_option("used")
+    overview = demo.get("/roost/overview?resource_class=PGPU").json
+    rows = [dict(zip(overview["columns"], row, strict=True)) for row in overview["rows"]]
+    shares = {row["uuid"]: row["used"] / row["total"] for row in rows if row["total"]}
+    cells = page.locator(".cell")
+    expect(cells.first).to_have_attribute("data-uuid", max(shares, key=lambda one: shares[one]))
+    shown = [shares[cell.get_attribute("data-uuid") or ""] for cell in cells.all()]
+    assert shown == sorted(shown, reverse=True)
+
+
+def test_beginnings_of_traits_of_roots_are_offered_as_groups(
+    demo: ApiClient, window: BrowserPage
+) -> None:
+    page = window.open(name="demo-host")
+    page.get_by_label("group by").focus()
+    offered = page.get_by_label("group by").locator("option", has_text="trait STORAGE_DISK_")
+    expect(offered).to_have_count(1)
+    page.get_by_label("group by").select_option("trait:STORAGE_DISK_")
+    expect(page.locator("h2.group-head").first).to_contain_text("STORAGE_DISK_")

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import json
 import threading
-import urllib.request
 from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from roost.cli.ui.command import PageServer
 from roost.cli.ui.gateway import Gateway
+from roost.client.placement import Placement
 from roost.client.transport import PlacementRequest, PlacementResponse
+from roost.client.transport.connecting import connect
 from support.api_client import Answer, ApiClient
 from support.browser import BrowserPage
+from support.requirements import reference_environment
+from support.servers.live_server import ReferenceServer
 from support.transports.application import ApplicationTransport
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
+HOST = "11111111-1111-4111-8111-111111111111"
 KEY = "the-key"
 WITH_KEY = {"x-auth-token": KEY}
 
@@ -113,20 +120,25 @@ def test_without_the_key_there_are_files_and_nothing_else(api: ApiClient) -> Non
     assert KEY.encode() not in gateway.answer("GET", "/ui/", {}, b"").body
 
 
-@pytest.fixture
-def served(api: ApiClient) -> Iterator[PageServer]:
-    with PageServer("127.0.0.1", 0, Gateway(ApplicationTransport(api), KEY)) as server:
+@contextmanager
+def serving(gateway: Gateway) -> Iterator[str]:
+    """The address at which browsers find the gateway."""
+    with PageServer("127.0.0.1", 0, gateway) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
-def test_a_stream_brings_changes_as_they_happen(api: ApiClient, served: PageServer) -> None:
-    url = f"http://127.0.0.1:{served.server_port}/roost/changes"
-    request = urllib.request.Request(url, headers=WITH_KEY | {"accept": "text/event-stream"})
-    with urllib.request.urlopen(request) as stream:
+def test_a_stream_brings_changes_as_they_happen(api: ApiClient) -> None:
+    headers = WITH_KEY | {"accept": "text/event-stream"}
+    with (
+        serving(Gateway(ApplicationTransport(api), KEY)) as url,
+        urlopen(Request(f"{url}/roost/changes", headers=headers)) as stream,
+    ):
         assert stream.readline().startswith(b"id: ")
         assert api.post("/resource_providers", {"name": "host-1"}).status == 200
         changes: list[dict[str, object]] = []
@@ -136,3 +148,24 @@ def test_a_stream_brings_changes_as_they_happen(api: ApiClient, served: PageServ
             if line.startswith(b"data: "):
                 changes = json.loads(line.removeprefix(b"data: "))["changes"]
     assert changes[0]["kind"] == "provider_created"
+
+
+@pytest.mark.slow
+def test_the_tree_of_the_reference_is_drawn(
+    browser: Browser, tmp_path: Path, api: ApiClient
+) -> None:
+    del api
+    with (
+        ReferenceServer(reference_environment(), tmp_path) as reference,
+        closing(connect(url=reference.url, token="admin")) as transport,
+        serving(Gateway(transport, KEY)) as url,
+    ):
+        Placement(transport).create_provider(HOST, "host-1", None)
+        window = BrowserPage(browser.new_context().new_page(), url)
+        window.expected = {404}
+        page = window.page
+        page.goto(f"{url}/ui/#key={KEY}")
+        page.get_by_role("link", name="host-1").click()
+        expect(page.locator(".box h3")).to_have_text("host-1")
+        assert window.problems == []
+        page.context.close()

@@ -30,9 +30,8 @@ from roost.api.http.microversions import (
 from roost.api.http.proxy_headers import OUTSIDE, apply_proxy_headers, is_host, mount
 from roost.api.http.requests import Request, is_length
 from roost.api.http.responses import Response
-from roost.api.observation.named_queries import named_queries
 from roost.api.observation.observation import OPEN_VERSION, ObservedStream
-from roost.api.observation.query_counting import QueryCounting
+from roost.api.observation.query_counting import QueryCounting, named_queries
 from roost.api.observation.request_log import NO_REQUEST, LogContext
 from roost.api.policy.policy import Policy
 from roost.api.routes import ROUTES

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from roost.api.candidates import handler as candidates
-from roost.api.extensions import past_changes, server
+from roost.api.extensions import server
 from roost.api.extensions.changes import handler as changes
+from roost.api.extensions.changes import past as past_changes
 from roost.api.extensions.ledger import adoption, audit, consumers, exporter, trees
 from roost.api.extensions.openapi import document_route
 from roost.api.extensions.questions import candidates as extended_candidates

@@ -134,11 +134,11 @@ class Services:
         If a later step fails, the answer must not say that nothing was written. The journal names
         the request and its caller.
         """
-        author = Writer(request.id, request.caller.user, request.caller.project).text()
+        writer = Writer(request.id, request.caller.user, request.caller.project).text()
 
         def signed(transaction: Transaction) -> Finished[T]:
             # On SQLite, the thread of another request may run it.
-            transaction.author = author
+            transaction.writer = writer
             return write(transaction, *args, **kwargs)
 
         began = perf_counter()

@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 
 from roost.api.authentication import IdentityUnavailable, check_strategy
-from roost.api.observation.named_queries import named_queries
+from roost.api.observation.query_counting import named_queries
 from roost.api.policy.policy import Policy
 from roost.api.policy.review import open_writes
 from roost.cli.server.settings import configuration_options

@@ -3,7 +3,7 @@
 Claims use the rule with plain numbers, the search with whole columns. Columns are numpy arrays of
 one length, and the answer is a column of that length.
 
-The room of an inventory joins what remains with max_unit, so the search keeps one column for both.
+The room of an inventory joins what is free with max_unit, so the search keeps one column for both.
 An amount fits if it is within the room and keeps the units.
 """
 
@@ -65,7 +65,7 @@ def takes_any_unit(min_unit: Numbers, step_size: Numbers) -> Numbers:
 
 
 def is_allowed(amount: int, min_unit: int, max_unit: int, step_size: int) -> bool:
-    """Whether a single allocation may have this amount, whatever remains.
+    """Whether a single allocation may have this amount, whatever is free.
 
     >>> is_allowed(25, min_unit=10, max_unit=100, step_size=10)
     False

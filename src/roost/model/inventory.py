@@ -36,7 +36,7 @@ class Inventory:
         return capacity
 
     def allows(self, amount: int) -> bool:
-        """Whether a single allocation may have this amount, whatever remains.
+        """Whether a single allocation may have this amount, whatever is free.
 
         >>> Inventory("DISK_GB", total=100, min_unit=10, step_size=10).allows(25)
         False

@@ -109,5 +109,5 @@ class Rebuild:
         assert self._vocabulary is not None, "the reading is complete"
         if self._forest is None:
             # Outside all transactions, because it takes seconds for a large cloud.
-            self._forest = Forest.of(self._reading.rows(), self._vocabulary)
+            self._forest = Forest.of(self._reading.take_rows(), self._vocabulary)
         return self._forest, self._position

@@ -146,6 +146,7 @@ class Database:
         for engine in (self.engine, self.reader, self.follower, self.surveyor):
             self.availability.guard(engine)
         self.write_gate = self.dialect.write_gate(self.url, WRITE_SECONDS_MAX)
+        # Writers that wait at a gate share the transaction, and its COMMIT, of the one inside.
         self._attempt = (
             self._attempt_alone
             if self.write_gate is None

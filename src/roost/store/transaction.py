@@ -83,10 +83,10 @@ class Transaction:
         "_is_finished",
         "_join",
         "_unsent",
-        "author",
         "now",
         "number",
         "sql_dialect",
+        "writer",
     )
 
     def __init__(
@@ -109,7 +109,7 @@ class Transaction:
             _new_number() if dialect_of(connection).transaction_id_default is None else None
         )
         # The request that writes, as a text for the journal; `None` if no request does.
-        self.author: str | None = None
+        self.writer: str | None = None
 
     def run(self, work: Callable[[Transaction], Finished[T]]) -> T:
         """The result of `work`, which must finish this transaction."""
@@ -154,7 +154,7 @@ class Transaction:
     ) -> T:
         """The result of a write that takes part in this one."""
         part = Transaction(self.connection)
-        part.author, part.number = self.author, self.number
+        part.writer, part.number = self.writer, self.number
         return part.run(lambda transaction: write(transaction, *args, **kwargs))
 
     @overload

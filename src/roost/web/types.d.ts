@@ -136,6 +136,8 @@ interface Block {
   columns: number;
   from: number;
   to: number;
+  /** By their places. */
+  cells: Map<number, HTMLElement>;
 }
 
 interface Cloud {

@@ -192,7 +192,7 @@ class ExpiringStub(WordStub):
             return super().answer(request)
         self.pages += 1
         if self.pages == 1:
-            change = {
+            change: dict[str, object] = {
                 **dict.fromkeys(("request_id", "user_id", "project_id", "provider", "root")),
                 "at": "2026-11-18T12:00:00Z",
                 "kind": "trait_names",

@@ -32,7 +32,7 @@ def reader_from_now(*databases: Database) -> PageReader:
 
 def write(transaction: Transaction, request: str, *providers: int) -> Finished[None]:
     """A transaction of a request that changes these providers."""
-    transaction.author = Writer(request).text()
+    transaction.writer = Writer(request).text()
     for provider in providers:
         record_changes(transaction, ChangeKind.TRAITS, [(provider, "uuid")])
     return transaction.finish()
@@ -66,7 +66,7 @@ def test_a_transaction_that_commits_late_comes_after_those_before_it(database: D
     reader = reader_from_now(database)
     with database.engine.connect() as late, late.begin():
         part = Transaction(late)
-        part.author = Writer("late").text()
+        part.writer = Writer("late").text()
         record_changes(part, ChangeKind.TRAITS, [(5, "uuid")])
         _ = part.connection
         database.write(write, "early", 6)

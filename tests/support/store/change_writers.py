@@ -72,7 +72,7 @@ class ChangeWriters:
         try:
             with (writing if succeeds else rolled_back)(self.database) as connection:
                 part = Transaction(connection)
-                part.author = Writer(request).text()
+                part.writer = Writer(request).text()
                 for _ in range(chance.choice((1, 1, 4))):
                     record_changes(part, ChangeKind.TRAITS, [(own, "own")])
                     rows.append((own, 0))

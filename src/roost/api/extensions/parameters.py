@@ -1,4 +1,4 @@
-"""The query string of a route of ours: parameters of the route, and those of a candidate query.
+"""The query string of a route under `/roost/`: its own parameters, and a candidate query.
 
 Whatever microversion a client sends, a candidate query means what it means at the newest one.
 """
@@ -10,16 +10,29 @@ from dataclasses import dataclass
 
 from roost.api.candidates.query import parse_candidate_query, parse_query_text
 from roost.api.http.errors import bad_value, sent_twice
-from roost.api.http.json_schemas import Document
+from roost.api.http.json_schemas import EXAMPLE_AGGREGATE, Document
 from roost.api.http.microversions import MAX_VERSION
 from roost.api.http.requests import Request
+from roost.api.routing import RequestParameter
 from roost.api.services import Services
 from roost.model.candidate_query.query import CandidateQuery
+from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.service.questions.candidates import with_resolved_places
+from roost.service.questions.roots import AskedRoots
 
 QUESTIONS = "Questions"
 """The tag of the routes that take a candidate query."""
 NUMBER: Document = {"type": "string", "pattern": "^[0-9]{1,10}$"}
+# The parameters by which a list leaves roots out.
+ROOT_PARAMETERS = (
+    RequestParameter(
+        "name", "Only roots with this name; `*` stands for any characters.", "compute-*"
+    ),
+    RequestParameter("trait", "Only trees in which a provider has the trait.", "HW_CPU_X86_VMX"),
+    RequestParameter(
+        "aggregate", "Only trees in which a provider is in the aggregate.", EXAMPLE_AGGREGATE
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +100,18 @@ def read_query_text(services: Services, text: str) -> CandidateQuery:
 def resolve_places(services: Services, query: CandidateQuery) -> CandidateQuery:
     """The query with uuids where it has names of providers; 404 if there is no such name."""
     return services.read(with_resolved_places, query) if any(places_of(query)) else query
+
+
+def asked_roots(own: Mapping[str, str]) -> AskedRoots:
+    """The roots that the parameters ask for; 400 if the aggregate is no uuid.
+
+    A parameter without a value, as a form sends it, asks nothing.
+    """
+    aggregate = own.get("aggregate") or None
+    if aggregate is not None and not is_uuid(aggregate):
+        raise bad_value(f"aggregate is {aggregate[:40]!r}. Send the uuid of an aggregate.")
+    return AskedRoots(
+        name=own.get("name") or None,
+        trait=own.get("trait") or None,
+        aggregate=None if aggregate is None else canonical_uuid(aggregate),
+    )

@@ -10,12 +10,15 @@ import logging
 import time
 from dataclasses import dataclass
 
+from roost.api.candidates.query import parse_query_text
 from roost.api.extensions.parameters import resolve_places
 from roost.api.extensions.questions.question_turn import enter_if_large
-from roost.api.observation.named_queries import NamedQuery
+from roost.api.http.errors import HttpError
 from roost.api.services import Services
+from roost.configuration.settings import ConfigurationError, Settings
 from roost.metrics.catalogue import QUERY_FIGURES
 from roost.metrics.counting import TALLY
+from roost.model.candidate_query.query import CandidateQuery
 from roost.replica.housekeeping import Chore, ChoreThread
 from roost.search.candidates.ranking import CandidateOrder
 from roost.search.candidates.variants import choose_candidate
@@ -32,6 +35,34 @@ ROUND_SECONDS = 2.0
 _REST_TIMES = 19.0
 # A round that takes longer goes on with a newer forest.
 _FOREST_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class NamedQuery:
+    """A query, its name in `/metrics`, and the line that it comes from."""
+
+    name: str
+    query: CandidateQuery
+    place: str
+
+
+def named_queries(settings: Settings) -> tuple[NamedQuery, ...]:
+    """The queries of the settings; `ConfigurationError` with the line of one that is none.
+
+    A class, trait or provider that does not exist is no mistake here: a host may bring it later.
+    """
+    if not settings.watch.metrics:
+        return ()
+    found = []
+    for line in settings.watch.queries:
+        try:
+            query = parse_query_text(line.query, settings.limits)
+        except HttpError as error:
+            raise ConfigurationError(
+                f"{line.place}: the query {line.name} cannot be used. {error.text}"
+            ) from None
+        found.append(NamedQuery(line.name, query, line.place))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

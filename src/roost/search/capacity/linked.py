@@ -128,7 +128,7 @@ class LinkedTrees:
     patterns: Patterns
     # The same number for the same patterns.
     number: int
-    # For each tree a row: what remains of each stock.
+    # For each tree a row: what is free of each stock.
     stocks: IntColumn
 
 
@@ -199,7 +199,7 @@ class Packer:
 
 
 def sharing_stock(forest: Forest, rules: Rules, sharing_number: int, class_id: int) -> int:
-    """What remains of a class on a sharing provider that has inventory of it."""
+    """What is free of a class on a sharing provider that has inventory of it."""
     ref = rules.sharing_providers.providers[sharing_number].ref
     inventory = forest.blocks[ref.block_number].inventories[class_id]
     row = int(np.searchsorted(inventory.indexes, ref.provider_index))

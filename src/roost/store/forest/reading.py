@@ -110,21 +110,28 @@ class ForestReading:
             self.pieces_read += 1
             tell()
 
-    def rows(self) -> ForestRows:
-        """What was read, after the last piece."""
-        assert self._providers is not None, "the shapes of the trees were read"
-        ids = self._providers.integers[0]
+    def take_rows(self) -> ForestRows:
+        """What was read, after the last piece.
+
+        The reading gives each piece away, because the memory of both forms at once is the most that
+        a process ever needs.
+        """
+        providers, self._providers = self._providers, None
+        assert providers is not None, "the shapes of the trees were read"
+        ids = providers.integers[0]
         known = np.zeros(ids.max(initial=0) + 1, dtype=bool)
         known[ids] = True
-        others = [_of_known(_joined(*pieces), known) for pieces in self._pieces]
-        return _forest_rows([self._providers, *others])
+        parts = [providers]
+        while self._pieces:
+            parts.append(_of_known(_joined(*self._pieces.pop(0)), known))
+        return _forest_rows(parts)
 
 
 def read_forest(connection: Connection) -> ForestRows:
     """All trees."""
     reading = ForestReading()
     reading.read_on(connection)
-    return reading.rows()
+    return reading.take_rows()
 
 
 def read_trees(

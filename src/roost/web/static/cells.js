@@ -8,7 +8,7 @@ import { shortNames, members, sums } from "./roots.js";
 const CELL_HEIGHT = 46;
 const CELL_WIDTH_MIN = 84;
 // How far beyond the window cells exist.
-const AROUND = 400;
+const AROUND = 300;
 
 export class Grid {
   /** @param {View} view */
@@ -70,7 +70,7 @@ export class Grid {
     if (inner.length > 0) return h("section", { class: "group outer" }, heading, inner);
     const cells = h("div", { class: "cells", role: "group", "aria-label": group.title || "Roots" });
     const short = shortNames(group.roots);
-    this._blocks.push({ element: cells, roots: group.roots, first: this._roots.length, short, columns: 1, from: 0, to: 0 });
+    this._blocks.push({ element: cells, roots: group.roots, first: this._roots.length, short, columns: 1, from: 0, to: 0, cells: new Map() });
     this._roots.push(...group.roots);
     return h("section", { class: "group" }, heading, cells);
   }
@@ -108,11 +108,22 @@ export class Grid {
       if (!whole && from === block.from && to === block.to) return;
       Object.assign(block, { columns, from, to });
       block.element.style.height = `${rows * CELL_HEIGHT}px`;
-      const cells = [];
-      for (let place = from; place < Math.min(to, block.roots.length); place += 1) cells.push(this._cell(block, place));
       const focused = document.activeElement?.getAttribute("data-uuid");
       const had = block.element.contains(document.activeElement);
-      put(block.element, cells);
+      // Scrolling makes the cells that come, and drops those that go.
+      for (const [place, cell] of block.cells) {
+        if (!whole && place >= from && place < to) continue;
+        cell.remove();
+        block.cells.delete(place);
+      }
+      const coming = document.createDocumentFragment();
+      for (let place = from; place < Math.min(to, block.roots.length); place += 1) {
+        if (block.cells.has(place)) continue;
+        const cell = this._cell(block, place);
+        block.cells.set(place, cell);
+        coming.append(cell);
+      }
+      block.element.append(coming);
       if (had && focused) this._cellOf(focused)?.focus({ preventScroll: true });
     });
   }

@@ -3,6 +3,7 @@
 import { address, get, Refusal } from "./api.js";
 import { h, put, quietly } from "./dom.js";
 import { filterForm } from "./filters.js";
+import { command } from "./frame.js";
 import { follow } from "./live.js";
 import { age, counted, localTime, whole } from "./numbers.js";
 
@@ -74,7 +75,8 @@ function show(view) {
     form.fill(asked);
     waiting = [];
     pause.hidden = until !== null;
-    view.foot({ url: past(asked, null) });
+    const options = ["root", "kind"].flatMap((name) => (asked.get(name) ? [`--${name}`, asked.get(name) ?? ""] : []));
+    view.foot({ url: past(asked, null), command: until ? undefined : command("changes", "--follow", ...options) });
     try {
       const found = await read(null);
       const [first, last] = [found.oldest_at, new Date().toISOString()].map((moment) => Math.floor(Date.parse(moment ?? new Date().toISOString()) / 1000));

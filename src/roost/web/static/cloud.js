@@ -3,6 +3,7 @@
 import { address, get, post, Refusal } from "./api.js";
 import { Grid } from "./cells.js";
 import { h, put, quietly, select } from "./dom.js";
+import { fillField } from "./filters.js";
 import { command } from "./frame.js";
 import { follow } from "./live.js";
 import { measured, percent, whole } from "./numbers.js";
@@ -13,12 +14,15 @@ import { content, noProviders, readTree, someTrees, treeAddress } from "./tree.j
 const FULLNESS = [["", "any"], ["over", "over capacity"], ["90", "90 % or more"], ["50", "50 % or more"], ["empty", "nothing used"], ["cleaning", "needs cleaning"], ["fits", "still fits"], ["none", "nothing fits"]];
 /** @type {[string, string][]} */
 const GROUPS = [["", "nothing"], ["aggregate", "aggregate"], ["name", "beginning of the name"]];
-const ASKED = ["class", "fits", "group", "then", "name", "trait", "aggregate", "full"];
+/** @type {[string, string][]} */
+const ORDERS = [["", "name"], ["used", "fullest first"], ["free", "most room first"]];
+const ASKED = ["class", "order", "fits", "group", "then", "name", "trait", "aggregate", "full"];
 const FIRST_PAGE = 1000;
 const LATER_PAGES = 5000;
 const PAUSE_MILLISECONDS = 500;
 const PAUSE_TIMES = 20;
 const FINDINGS_MAX = 100;
+const TREES_LOOKED_AT = 50;
 
 /** @type {Page} */
 export const page = { title: "Cloud", show };
@@ -199,13 +203,14 @@ function filters(view) {
     trait: text("trait", "trait", 16),
     aggregate: text("aggregate", "aggregate uuid", 12),
   };
+  const order = select("order", "order", ORDERS, "");
   const groups = select("group", "group by", GROUPS, "");
   const then = select("then", "then by", GROUPS, "");
   const full = select("full", "filter", FULLNESS, "");
   const form = h("form", { class: "row", onsubmit: (/** @type {Event} */ event) => event.preventDefault() },
     h("label", {}, h("span", {}, "class"), " ", classes),
     h("label", {}, h("span", {}, "or request"), " ", inputs.fits),
-    groups, then, full,
+    order, full, h("span", { class: "together" }, groups, then),
     inputs.name, inputs.trait, inputs.aggregate);
   form.addEventListener("change", (event) => {
     const field = /** @type {HTMLInputElement} */ (event.target);
@@ -215,16 +220,15 @@ function filters(view) {
     const field = /** @type {HTMLInputElement} */ (event.target);
     if (field === inputs.name) view.ask({ name: field.value.trim() || null, root: null }, true);
   }));
+  for (const label of [groups, then]) label.addEventListener("focusin", () => { void offerPrefixes([groups, then], view.signal).catch(() => {}); }, { once: true });
   return Object.assign(form, {
     fill: (/** @type {URLSearchParams} */ asked, /** @type {Cloud | null} */ found) => {
       if (found) put(classes, found.classes.map((name) => h("option", { value: name, selected: name === found.resourceClass }, name)));
       for (const [name, input] of Object.entries(inputs)) if (document.activeElement !== input) input.value = asked.get(name) ?? "";
-      for (const [label, name] of /** @type {[HTMLLabelElement, string][]} */ ([[groups, "group"], [then, "then"], [full, "full"]])) {
-        const list = /** @type {HTMLSelectElement} */ (label.querySelector("select"));
-        const wanted = asked.get(name) ?? "";
-        if (![...list.options].some((option) => option.value === wanted)) list.append(h("option", { value: wanted }, wanted));
-        list.value = wanted;
+      for (const [label, name] of /** @type {[HTMLLabelElement, string][]} */ ([[order, "order"], [groups, "group"], [then, "then"], [full, "full"]])) {
+        fillField(/** @type {HTMLSelectElement} */ (label.querySelector("select")), asked.get(name) ?? "");
       }
+      then.hidden = !asked.get("group");
     },
   });
 }
@@ -232,6 +236,23 @@ function filters(view) {
 /** @param {string} name @param {string} hint @param {number} size */
 function text(name, hint, size) {
   return h("input", { name, placeholder: hint, "aria-label": name === "fits" ? "Request" : `Filter by ${name}`, size, spellcheck: "false", class: name === "fits" ? "mono" : "" });
+}
+
+/** Offer beginnings that several traits of some roots share: CUSTOM_RACK_. @param {HTMLElement[]} labels @param {AbortSignal} signal */
+async function offerPrefixes(labels, signal) {
+  /** @type {{trees: Tree[]}} */
+  const { trees } = await get(address("roost/trees", { page_limit: TREES_LOOKED_AT }), signal);
+  const counts = new Map();
+  for (const trait of new Set(trees.flatMap((tree) => tree.providers[0].traits))) {
+    const prefix = trait.replace(/[^_]*$/, "");
+    counts.set(prefix, (counts.get(prefix) ?? 0) + 1);
+  }
+  const prefixes = [...counts].filter(([prefix, count]) => count > 1 && prefix.split("_").length > 2).map(([prefix]) => prefix).sort();
+  for (const label of labels) {
+    const list = /** @type {HTMLSelectElement} */ (label.querySelector("select"));
+    const known = new Set([...list.options].map((option) => option.value));
+    for (const prefix of prefixes) if (!known.has(`trait:${prefix}`)) list.append(h("option", { value: `trait:${prefix}` }, `trait ${prefix}`));
+  }
 }
 
 // The numbers.

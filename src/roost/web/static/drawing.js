@@ -2,7 +2,7 @@
 
 import { deviceName } from "./devices.js";
 import { h, svg } from "./dom.js";
-import { measured, readable, shortUuid, whole } from "./numbers.js";
+import { readable, shortClass, shortUuid, whole } from "./numbers.js";
 
 export const SHARES = "MISC_SHARES_VIA_AGGREGATE";
 const TRAITS_SHOWN = 2;
@@ -78,7 +78,7 @@ function boxContent(provider, root, drawn) {
       provider.owner && h("span", { class: "quiet" }, `owner ${provider.owner}`)),
     tags(provider, drawn),
     h("div", { class: "bars" }, Object.entries(provider.inventories).map(([name, inventory]) =>
-      bar(name, inventory, provider.usages[name] ?? 0))),
+      bar(name, inventory, provider.usages[name] ?? 0, provider.uuid))),
     ...(drawn.below?.get(provider.uuid) ?? []),
   ];
 }
@@ -88,8 +88,8 @@ function givenWords(given) {
   const amounts = Object.entries(given.resources);
   return h("div", { class: "gives" },
     given.groups.filter((group) => group !== "" || given.several).map((group) => h("span", { class: "tag group" }, groupName(group))),
-    amounts.map(([name, amount]) => h("span", { class: "amount", title: measured(name, amount) || null },
-      h("b", {}, whole(amount)), ` ${name}`)));
+    amounts.map(([name, amount]) => h("span", { class: "amount", title: `${whole(amount)} ${name}` },
+      h("b", {}, readable(name, amount)), ` ${shortClass(name, amount)}`)));
 }
 
 /** @param {string} suffix */
@@ -139,14 +139,15 @@ function withoutCustom(name) {
  * @param {string} name
  * @param {Inventory} inventory
  * @param {number} used
+ * @param {string} [uuid] of the provider: what is used leads to its consumers
  */
-export function bar(name, inventory, used) {
+export function bar(name, inventory, used, uuid = "") {
   const ratio = inventory.allocation_ratio;
   const capacity = Math.floor((inventory.total - inventory.reserved) * ratio);
   const free = Math.max(0, capacity - used);
   const over = used > capacity;
   const words = [
-    h("b", {}, readable(name, used)), " used · ", h("b", {}, readable(name, free)), " free",
+    used > 0 && uuid ? h("a", { href: `./consumers?${new URLSearchParams({ provider: uuid })}`, title: "What holds it" }, h("b", {}, readable(name, used)), " used") : [h("b", {}, readable(name, used)), " used"], " · ", h("b", {}, readable(name, free)), " free",
     inventory.reserved > 0 && ` · ${readable(name, inventory.reserved)} reserved`,
     ratio !== 1 && ` · ${whole(inventory.total)} × ${ratio}`,
     over && h("span", { class: "over" }, ` · ${readable(name, used - capacity)} over capacity`),
@@ -154,7 +155,7 @@ export function bar(name, inventory, used) {
   const whole_ = `${whole(used)} of ${whole(capacity)} ${name} used, ${whole(inventory.reserved)} of ${whole(inventory.total)} reserved`;
   return h("div", { class: "class-row", title: whole_ },
     h("span", { class: "class-name" }, withoutCustom(name).replace(/_KILOBIT_PER_SEC$/, "")),
-    h("span", { class: "words" }, words),
+    h("span", { class: "words" }, words.flat()),
     strip(used, free, Math.round(inventory.reserved * ratio), over));
 }
 

@@ -220,7 +220,7 @@ async function findings() {
   try {
     const { counts, consumers } = await post(address("roost/audit"), {});
     const kinds = Object.entries(counts).map(([kind, count]) =>
-      h("span", { class: kind === "over_capacity" ? "over" : "missing" }, h("b", {}, String(count)), ` ${KINDS[kind] ?? kind}`));
+      h("a", { class: kind === "over_capacity" ? "over" : "missing", href: "./consumers" }, h("b", {}, String(count)), ` ${KINDS[kind] ?? kind}`));
     const none = kinds.length === 0 ? [h("span", {}, "The audit finds nothing wrong.")] : kinds;
     return [...none, h("span", {}, counted(consumers, "consumer"))];
   } catch (error) {

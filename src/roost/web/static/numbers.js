@@ -90,13 +90,16 @@ export function age(moment) {
   return `${whole(Math.floor(seconds / step))} ${unit}`;
 }
 
-/**
- * `4 VCPU · 8 GB MEMORY`.
- * @param {Record<string, number>} resources
- */
+const UNIT_ENDING = new RegExp(`(${UNITS.map(([each]) => each).join("|")})$`);
+
+/** The name of a class beside an amount that has its unit. @param {string} name @param {number} amount */
+export function shortClass(name, amount) {
+  return name.replace(/^CUSTOM_/, "").replace(amount ? UNIT_ENDING : "", "");
+}
+
+/** `4 VCPU · 8 GB MEMORY`. @param {Amounts} resources */
 export function resourceWords(resources) {
-  const ending = new RegExp(`(${UNITS.map(([each]) => each).join("|")})$`);
-  return Object.entries(resources).map(([name, amount]) => `${readable(name, amount)} ${name.replace(/^CUSTOM_/, "").replace(amount ? ending : "", "")}`).join(" · ");
+  return Object.entries(resources).map(([name, amount]) => `${readable(name, amount)} ${shortClass(name, amount)}`).join(" · ");
 }
 
 /** @param {string} uuid */

@@ -48,6 +48,7 @@ export function keep(roots, asked, resourceClass) {
 /** @param {Root[]} roots @param {URLSearchParams} asked @returns {Group[]} */
 export function arrange(roots, asked) {
   const first = asked.get("group") ?? "";
+  const sorted = ORDERS[asked.get("order") ?? ""] ?? byName;
   if (!first) return [{ title: "", roots: sorted(roots), groups: [] }];
   const second = asked.get("then") ?? "";
   return divided(roots, (root) => (first === "name" ? beginning(root.name) : root.group)).map(([title, members]) => ({
@@ -85,10 +86,21 @@ function titled(kind, name) {
 }
 
 /** @param {Root[]} roots */
-function sorted(roots) {
+function byName(roots) {
   const order = new Intl.Collator("en", { numeric: true });
   return [...roots].sort((a, b) => order.compare(a.name, b.name));
 }
+
+/** @param {Root} root */
+function share({ used, free }) {
+  return used / (used + free || 1);
+}
+
+/** @type {Record<string, (roots: Root[]) => Root[]>} */
+const ORDERS = {
+  used: (roots) => byName(roots).sort((a, b) => share(b) - share(a)),
+  free: (roots) => byName(roots).sort((a, b) => (b.fits ?? b.free) - (a.fits ?? a.free)),
+};
 
 /**
  * A name without its last number: `demo-host-`.

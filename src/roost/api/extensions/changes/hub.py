@@ -89,12 +89,16 @@ class ChangePage:
             return self
         return ChangePage(tuple(filter(wanted.takes, self.changes)), self.cursor, self._text)
 
+    def shown(self) -> list[dict[str, object]]:
+        """The changes as a client gets them."""
+        return [_shown(change) for change in self.changes]
+
     def json(self, **others: object) -> bytes:
         """The page as a client gets it, with further members."""
         return orjson.dumps(
             {
                 **others,
-                "changes": [_shown(change) for change in self.changes],
+                "changes": self.shown(),
                 "next": self.next,
                 "more": self.cursor.target is not None,
             }
@@ -152,6 +156,8 @@ class ChangeHub:
         self._number = 0
         self._place: HubPlace | None = None
         self._thread: threading.Thread | None = None
+        # The first of many followers lets the hub look at once, so later followers find a place.
+        self._called = threading.Event()
         # Of the thread of the hub alone. The cursor is where the next look begins: after the last
         # batch, also if reading failed before the place of the hub was reached.
         self._cursor: ChangeCursor | None = None
@@ -169,6 +175,8 @@ class ChangeHub:
                 self._forget()
                 self._thread = threading.Thread(target=self._run, name="roost-changes", daemon=True)
                 self._thread.start()
+            elif self._place is None:
+                self._called.set()
         return True
 
     def leave(self, follower: WaitingClient) -> None:
@@ -235,7 +243,8 @@ class ChangeHub:
                     self._thread = None
                     self._forget()
                     return
-            time.sleep(max(0.0, due - time.monotonic()))
+            self._called.wait(max(0.0, due - time.monotonic()))
+            self._called.clear()
 
     def _look_safely(self) -> None:
         try:
@@ -261,6 +270,9 @@ class ChangeHub:
 
     def _look(self) -> None:
         if not self._followers:
+            # The next followers need nothing of what is written until they come.
+            with self._lock:
+                self._forget()
             return
         cursor = self._cursor
         if cursor is None or cursor.target is None:

@@ -13,13 +13,18 @@ import orjson
 
 from roost.api.candidates.schemas import NO_SUCH_PROVIDER
 from roost.api.extensions.pages import NEXT, AskedPage, Page, page_parameters, parse_page
-from roost.api.extensions.parameters import Parameters, refuse_rest, split_parameters
+from roost.api.extensions.parameters import (
+    ROOT_PARAMETERS,
+    Parameters,
+    asked_roots,
+    refuse_rest,
+    split_parameters,
+)
 from roost.api.extensions.questions.question_turn import (
     enter_if_large,
     forest_aside,
     question_turn,
 )
-from roost.api.extensions.root_parameters import ROOT_PARAMETERS, asked_roots
 from roost.api.handlers.inventories import SHOWN_FIELDS
 from roost.api.http.accept import quality
 from roost.api.http.errors import bad_value

@@ -11,14 +11,15 @@ from roost.api.candidates.schemas import NO_SUCH_PROVIDER
 from roost.api.extensions.pages import NEXT, page_parameters, parse_page
 from roost.api.extensions.parameters import (
     QUESTIONS,
+    ROOT_PARAMETERS,
     Parameters,
+    asked_roots,
     read_query_text,
     refuse_rest,
     split_parameters,
 )
 from roost.api.extensions.questions.question_turn import enter_if_large, question_turn
 from roost.api.extensions.questions.whatif_body import naming
-from roost.api.extensions.root_parameters import ROOT_PARAMETERS, asked_roots
 from roost.api.http.errors import bad_value
 from roost.api.http.json_schemas import (
     CLASS_NAME,

@@ -12,8 +12,8 @@ from roost.api.http.errors import bad_value
 from roost.api.http.json_schemas import STRING, AnswerSchema, described, members, or_null
 from roost.api.http.microversions import MAX_VERSION
 from roost.api.http.requests import Request
-from roost.api.http.responses import Response
-from roost.api.routing import JSON, QueryString, RequestParameter, Route, Success, routes_of
+from roost.api.http.responses import Response, json_response
+from roost.api.routing import QueryString, RequestParameter, Route, Success, routes_of
 from roost.api.services import Services
 from roost.service.ledger.changes import ChangeFilter, changes_of
 from roost.service.questions.provider_list import resolve_provider
@@ -78,9 +78,15 @@ def list_past_changes(services: Services, request: Request) -> Response:
     )
     changes = changes_of([(row,) for row in past.rows], services.forest())
     page = ChangePage(changes, ChangeCursor(past.now)).only(wanted)
-    older = str(past.rows[-1].id) if past.has_more else None
-    ends = {"oldest_at": _text(past.oldest), "newest_at": _text(past.newest)}
-    return Response(200, page.json(older=older, **ends), [("content-type", JSON)])
+    return json_response(
+        {
+            "changes": page.shown(),
+            "older": str(past.rows[-1].id) if past.has_more else None,
+            "oldest_at": _text(past.oldest),
+            "newest_at": _text(past.newest),
+            "next": page.next,
+        }
+    )
 
 
 def _marker(parameters: Parameters) -> int | None:
