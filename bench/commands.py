@@ -52,7 +52,7 @@ def _measure(stage: Stage, servers: Servers, name: str, command: str) -> float:
         wall = time.monotonic() - started
         client, server = _client_seconds() - client, servers.roost.cpu_seconds() - server
         runs.append((client, server, client + server, wall))
-    figures = [statistics.median(column) for column in zip(*runs, strict=True)]
+    figures: list[float] = [statistics.median(column) for column in zip(*runs, strict=True)]
     stage.results.add(TABLE, f"{name}: roost {command}", *figures)
     return figures[2]
 
