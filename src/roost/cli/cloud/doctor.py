@@ -532,8 +532,8 @@ def doctor(
     The doctor finds providers over capacity, allocations without inventory, inventories that
     offer nothing, sharing providers that lend to no tree, and more. Each finding has the command
     that mends it. With names, the doctor looks at the trees of these providers only. Roost tells it
-    all of that in few answers. Other servers are asked for each provider, which takes a while on a
-    large cloud.
+    all of that in few answers, except allocations without inventory: name a provider, or see `roost
+    db check`. Other servers are asked for each provider, which takes a while on a large cloud.
 
     \b
     Examples:
