@@ -137,6 +137,19 @@ class TestOneOwner:
         assert not any(again["difference"].values())
         assert shown(api, "h") == before
 
+    @pytest.mark.parametrize("ratio", [16 / 9, 1e-50])
+    def test_a_ratio_that_the_database_rounds_is_no_change(
+        self, api: ApiClient, ratio: float
+    ) -> None:
+        fields = {"total": 8, "allocation_ratio": ratio}
+        declared = {"name": "h", "inventories": {"VCPU": fields}}
+        declare(api, "h", declared)
+        before = shown(api, "h")
+        assert not any(declare(api, "h", declared)["difference"].values())
+        assert shown(api, "h") == before
+        # A second owner declares the same, so there is no conflict.
+        declare(api, "h", declared, owner="second")
+
     def test_a_dry_run_answers_the_same_and_writes_nothing(
         self, api: ApiClient, database: Database
     ) -> None:

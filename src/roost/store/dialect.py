@@ -288,6 +288,10 @@ class Dialect(ABC):
     def keep_snapshot(self, connection: Connection) -> None:
         """Let the transaction wait for a slow receiver of its rows."""
 
+    def held_ratio(self, ratio: float) -> float:
+        """An allocation ratio as the database shows it after a write."""
+        return ratio
+
     def holding(self, _part: TransferTable) -> Convert | None:
         """The conversion of a row to what this database can hold; `None` if it can hold all."""
         return None

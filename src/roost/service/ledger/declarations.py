@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from roost.model.identifiers import canonical_uuid, is_custom_name, is_uuid, new_uuid
 from roost.model.inventory import Inventory
-from roost.model.trees.declaration import Declaration, DeclaredProvider
+from roost.model.trees.declaration import Declaration, DeclaredProvider, InventoryFields
 from roost.model.trees.difference import AssociationKind, Difference, ProviderChange
 from roost.model.trees.owned import OwnedParts
 from roost.service.errors import Conflict, ConflictCause, ErrorCode, Invalid
@@ -15,6 +15,7 @@ from roost.service.ledger.tree_merge import MergedTree, ProviderState, merge_dec
 from roost.service.questions.provider_list import find_referenced, no_such_provider
 from roost.service.tables.inventories import hold_classes
 from roost.store.connections.errors import Retry
+from roost.store.dialect import Dialect, dialect_of
 from roost.store.rows import aggregates, inventories, ownership, providers, traits, vocabulary
 from roost.store.rows.inventories import AMOUNTS
 from roost.store.rows.ownership import NewOwnership
@@ -56,7 +57,7 @@ def declare_tree(
     """
     found = find_referenced(transaction.connection, reference)
     rows = _EMPTY if found is None else lock_tree(transaction, found)
-    declaration = request.declaration
+    declaration = _as_held(request.declaration, dialect_of(transaction.connection))
     if found is None:
         declaration = _with_new_root(declaration, reference)
     _check_generations(rows.members, request)
@@ -70,6 +71,34 @@ def declare_tree(
     _TreeWriter(transaction, rows, merged).write()
     top = declaration.roots[0].name if declaration.roots else rows.members[0].name
     return transaction.finish(DeclaredTree(top, merged.difference(), merged.kept))
+
+
+def _as_held(declaration: Declaration, dialect: Dialect) -> Declaration:
+    """The declaration with the ratios that the database shows after the write.
+
+    A database that keeps fewer digits would else differ from the declaration for ever.
+    """
+    return replace(
+        declaration,
+        providers=tuple(
+            replace(
+                each,
+                inventories={
+                    name: _fields_as_held(fields, dialect)
+                    for name, fields in each.inventories.items()
+                },
+            )
+            if each.inventories
+            else each
+            for each in declaration.providers
+        ),
+    )
+
+
+def _fields_as_held(fields: InventoryFields, dialect: Dialect) -> InventoryFields:
+    if "allocation_ratio" not in fields:
+        return fields
+    return {**fields, "allocation_ratio": dialect.held_ratio(fields["allocation_ratio"])}
 
 
 def _with_new_root(declaration: Declaration, reference: str) -> Declaration:

@@ -223,6 +223,9 @@ class _Mysql(Dialect):
         # The default collations ignore case, and others ignore control characters.
         return sa.cast(text, sa.LargeBinary)
 
+    def held_ratio(self, ratio: float) -> float:
+        return single_precision(ratio)
+
     def holding(self, part: TransferTable) -> Convert:
         # A server keeps times in whole seconds, and ratios in single precision.
         times, ratios = part.positions(sa.DateTime), part.positions(sa.Float)
@@ -233,7 +236,7 @@ class _Mysql(Dialect):
                 if held[position] is not None:
                     held[position] = held[position][:_SECONDS_LENGTH]
             for position in ratios:
-                held[position] = single_precision(held[position])
+                held[position] = self.held_ratio(held[position])
             return held
 
         return convert
