@@ -524,6 +524,23 @@ class TestRefusals:
         assert "H: 5 of VCPU are reserved, of a total of 4" in refused(answer, 400)
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("a", "A"), ("a", "a "), ("a", "\u00e1"), ("\U0001f600", "\U0001f601")],
+)
+def test_new_names_that_are_one_to_the_database_are_told(
+    api: ApiClient, database: Database, first: str, second: str
+) -> None:
+    """MySQL ignores case, accents, and spaces at the end; to it, many signs are one."""
+    answer = put(api, "h", {"name": "h", "children": [{"name": first}, {"name": second}]})
+    if database.engine.dialect.name in ("sqlite", "postgresql"):
+        assert answer.status == 200
+        return
+    sentence = refused(answer, 409, "placement.duplicate_name")
+    assert f"{first!r} and {second!r} are both declared, and are one name" in sentence
+    assert names(api) == set()
+
+
 def test_claims_see_a_declared_inventory_at_once(api: ApiClient) -> None:
     build_world(api, "H(VCPU 1)")
     declare(api, "H", {"name": "H", "inventories": {"CUSTOM_GOLD": 3}})

@@ -283,6 +283,12 @@ class Dialect(ABC):
         """A text of which each character counts in comparisons."""
         return text
 
+    def find_alike(
+        self, _connection: Connection, _column: Column[str], _texts: Iterable[str]
+    ) -> tuple[str, str] | None:
+        """Two different texts that are one to a unique key of the column; `None` if all differ."""
+        return None
+
     # Whole tables
 
     def keep_snapshot(self, connection: Connection) -> None:

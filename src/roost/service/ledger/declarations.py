@@ -153,7 +153,7 @@ def _taken(transaction: Transaction, merged: MergedTree) -> Conflict | None:
         transaction.connection, [each.uuid for each in new], [each.name for each in new]
     )
     if taken is None:
-        return None
+        return _alike(transaction, [each.name for each in new])
     uuid, name = taken
     holder = providers.find_provider(transaction.connection, uuid)
     if holder is None:
@@ -164,6 +164,20 @@ def _taken(transaction: Transaction, merged: MergedTree) -> Conflict | None:
             f"{holder.root_uuid}. Leave it out, or move, rename or merge that one."
         )
     return Conflict(sentence, ErrorCode.DUPLICATE_NAME, ConflictCause.EXISTS)
+
+
+def _alike(transaction: Transaction, names: Iterable[str]) -> Conflict | None:
+    """The refusal of new names that the database takes for one; `None` if all differ."""
+    alike = providers.find_alike(transaction.connection, names)
+    if alike is None:
+        return None
+    first, second = alike
+    return Conflict(
+        f"{first!r} and {second!r} are both declared, and are one name to this database. Give one "
+        "of the providers another name.",
+        ErrorCode.DUPLICATE_NAME,
+        ConflictCause.EXISTS,
+    )
 
 
 def _states(rows: TreeRows) -> Iterator[ProviderState]:

@@ -19,6 +19,7 @@ from sqlalchemy import (
 
 from roost.model.providers import Provider
 from roost.store.connections.errors import Retry
+from roost.store.dialect import dialect_of
 from roost.store.journal.writing import ChangeDetail, ChangeKind, ProviderEvent, record_details
 from roost.store.statements import (
     CHUNK_LENGTH,
@@ -190,6 +191,11 @@ def find_taken(
         for uuid, name in query.fetch_members(connection, members):
             return uuid, name
     return None
+
+
+def find_alike(connection: Connection, names: Iterable[str]) -> tuple[str, str] | None:
+    """Two of these names that no two rows can have, as the database compares names."""
+    return dialect_of(connection).find_alike(connection, resource_providers.c.name, names)
 
 
 def find_names(connection: Connection, uuids: Iterable[str]) -> dict[str, str]:

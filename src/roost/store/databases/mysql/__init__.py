@@ -19,6 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from roost.store.checks.findings import Finding, Level
 from roost.store.connections.errors import migration_lasts
 from roost.store.connections.statement_log import log_for_engine
+from roost.store.databases.mysql.alike import find_alike
 from roost.store.databases.mysql.journal import SERVER, MysqlOldRows, MysqlPosition
 from roost.store.dialect import BatchRunner, Convert, Dialect, run_one_by_one
 from roost.store.journal.triggers import PREFIX, WATCHED_EVENTS, TableEvent, WatchedTable
@@ -222,6 +223,11 @@ class _Mysql(Dialect):
     def exact(self, text: ColumnElement[str]) -> ColumnElement[Any]:
         # The default collations ignore case, and others ignore control characters.
         return sa.cast(text, sa.LargeBinary)
+
+    def find_alike(
+        self, connection: Connection, column: Column[str], texts: Iterable[str]
+    ) -> tuple[str, str] | None:
+        return find_alike(connection, column, texts)
 
     def held_ratio(self, ratio: float) -> float:
         return single_precision(ratio)
