@@ -298,6 +298,19 @@ class TestInUse:
         assert declare(api, "h")["kept"] == []
         assert names(api) == set()
 
+    def test_a_provider_whose_allocations_lost_their_inventory_is_kept(
+        self, api: ApiClient, database: Database
+    ) -> None:
+        declare(api, "h", {"name": "h", "uuid": ROOT})
+        build_world(api, "G(VCPU 1)")
+        claim(api, "G", "VCPU", 1)
+        found = sa.select(tables.resource_providers.c.id).filter_by(uuid=ROOT)
+        id_ = database.read(lambda connection: connection.scalar(found))
+        damage = sa.update(tables.allocations).values(resource_provider_id=id_)
+        database.write_at_once(lambda connection: connection.execute(damage))
+        assert declare(api, "h")["kept"] == ["h: not deleted, it is in use"]
+        assert "h" in names(api)
+
     def test_a_provider_with_inventory_or_children_of_others_is_kept(self, api: ApiClient) -> None:
         declare(api, "h", {"name": "h", "uuid": ROOT, "inventories": {"VCPU": 8}})
         body = {"resource_class": "DISK_GB", "total": 4}

@@ -199,6 +199,8 @@ def _states(rows: TreeRows) -> Iterator[ProviderState]:
         amounts.setdefault(row.provider_id, {})[row.class_name] = fields
         if (row.provider_id, row.class_id) in rows.allocated:
             in_use.setdefault(row.provider_id, set()).add(row.class_name)
+    stray = rows.allocated - {(row.provider_id, row.class_id) for row in rows.inventories}
+    with_stray = {provider_id for provider_id, _ in stray}
     names = _grouped((row.provider_id, row.name) for row in rows.traits)
     members = _grouped((row.provider_id, _canonical(row.name)) for row in rows.aggregates)
     owners: dict[int, dict[str, OwnedParts]] = {}
@@ -211,6 +213,7 @@ def _states(rows: TreeRows) -> Iterator[ProviderState]:
         state.traits = frozenset(names.get(id_, ()))
         state.aggregates = frozenset(members.get(id_, ()))
         state.in_use = frozenset(in_use.get(id_, ()))
+        state.has_stray_allocations = id_ in with_stray
         state.owners = owners.get(id_, {})
         yield state
 

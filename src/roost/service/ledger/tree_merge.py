@@ -45,6 +45,8 @@ class ProviderState:
     # The classes of which there are allocations.
     in_use: frozenset[str] = frozenset()
     owners: Mapping[str, OwnedParts] = field(default_factory=dict)
+    # A damaged database may have allocations without their inventory.
+    has_stray_allocations: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +316,7 @@ class _OwnersMerge:
     def _obstacle_to_deletion(self, provider: ProviderState) -> str:
         """Why a provider must not be deleted; empty if it may be."""
         obstacles = []
-        if provider.in_use:
+        if provider.in_use or provider.has_stray_allocations:
             obstacles.append("it is in use")
         foreign = sorted(provider.inventory.keys() - self._mine(provider).inventories.keys())
         if foreign:
