@@ -6,6 +6,7 @@ import capacity
 import claims
 import explain
 import explosion
+import followers
 import identity
 import overview
 import pages
@@ -45,6 +46,7 @@ SCENARIOS: dict[str, Scenario] = {
     "resilience": resilience.run,
     "capacity": capacity.run,
     "overview": overview.run,
+    "followers": followers.run,
     "pages": pages.run,
     "scale": scale.run,
 }

@@ -110,10 +110,10 @@ def small_pages() -> Iterator[None]:
         return changes.look_for_changes(connection, position) if chance.random() < 0.5 else None
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hub, "LOOK_SECONDS", 0.02)
+        patch.setattr(hub, "LOOK_SECONDS", 0.05)
         patch.setattr(hub, "look_for_changes", look)
         patch.setattr(hub, "_PAGE_ROWS", 3)
-        patch.setattr(hub, "_KEPT_BATCHES", 3)
+        patch.setattr(hub, "_KEPT_BATCHES", 6)
         patch.setattr(changes, "_SCANNED_ROWS", 5)
         yield
 
@@ -317,8 +317,47 @@ def test_a_follower_that_is_ahead_of_the_place_of_the_hub_gets_nothing_twice(
         stream.pump_all()
         is_behind.set()
         stream.follow_to(len(ids))
+    ids.append(request_id(claim(api, host)))
+    stream.follow_until(lambda: requests_of(stream.changes)[-1] == ids[-1])
     assert requests_of(stream.changes) == ids
     stream.close()
+
+
+def test_a_client_that_comes_between_two_looks_gets_what_it_lacks_from_the_hub(
+    application: Application,
+) -> None:
+    """Mutant: `_kept_page` takes changes that the cursor of the client has seen."""
+    api = application_client(application)
+    host = make_host(api, VCPU=20)
+    first = FollowedApplication(application)
+    claim(api, host)
+    first.follow_to(1)
+    is_looking, is_let_on = threading.Event(), threading.Event()
+
+    def look(connection: Connection, position: Position) -> ReadPage | None:
+        is_looking.set()
+        assert is_let_on.wait(SECONDS_MAX)
+        return changes.look_for_changes(connection, position)
+
+    def read(*_: object) -> ReadPage:
+        raise AssertionError("the client reads the journal by itself")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hub, "look_for_changes", look)
+        assert is_looking.wait(SECONDS_MAX)
+        claim(api, host)
+        newcomer = FollowedApplication(application)
+        newcomer.pump()
+        lacks = request_id(claim(api, host))
+        patch.setattr(hub, "read_changes", read)
+        is_let_on.set()
+        newcomer.follow_to(1)
+    lacks_too = request_id(claim(api, host))
+    for stream, count in ((first, 4), (newcomer, 2)):
+        stream.follow_to(count)
+        assert requests_of(stream.changes)[-2:] == [lacks, lacks_too]
+        assert len(stream.changes) == count
+        stream.close()
 
 
 def lost() -> OperationalError:

@@ -11,6 +11,7 @@ from roost.client import Roost
 from support.client.live_providers import LiveProviders
 from support.code_blocks import code_blocks
 from support.servers.live_server import LiveServer, ReferenceServer
+from support.transports.tampering import one_server
 
 PAGE = Path(__file__).parents[3] / "docs" / "library.md"
 
@@ -22,7 +23,7 @@ def test_the_program_of_the_page_does_what_the_page_says(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("ROOST_URL", server.url)
-    (program,) = code_blocks(PAGE, "python")
+    program, _ = code_blocks(PAGE, "python")
     # Further tests use the same server, so this one needs names of its own.
     text = program.text
     for short in ("VCPU", "MEMORY_MB", "CUSTOM_GOLD"):
@@ -37,6 +38,20 @@ def test_the_program_of_the_page_does_what_the_page_says(
     else:
         assert own.custom("VCPU") in nowhere
     assert {host.split(" has ")[1] for host in hosts} == {"14 left", "16 left"}
+
+
+@one_server
+def test_the_program_that_watches_tells_what_it_wrote(
+    server: LiveServer,
+    own: LiveProviders,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("ROOST_URL", server.url)
+    _, program = code_blocks(PAGE, "python")
+    exec(program.text.replace("host-3", own.name("host-3")), {})
+    told = [line for line in capsys.readouterr().out.splitlines() if own.name("host-3") in line]
+    assert [line.split()[0] for line in told] == ["provider_created", "inventory"]
 
 
 def test_the_page_names_every_call_of_the_library() -> None:

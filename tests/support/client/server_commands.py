@@ -37,7 +37,7 @@ CALLS: tuple[tuple[str, str], ...] = (
     ("provider merge", f"{ROOT} --into {SHARING}"),
     ("provider merge", f"{ROOT} --into {SHARING} --dry-run"),
     ("changes", "--since eNo"),
-    ("changes", f"--provider {ROOT} --json"),
+    ("changes", f"--provider {ROOT} --root {ROOT} --kind usage"),
     ("audit", ""),
     ("audit", "--against known.txt --delete"),
     ("consumer list", ""),

@@ -60,6 +60,9 @@ class Named:
 class Change:
     """A change of one provider, or of the names of classes or traits."""
 
+    # The row of the journal, by which a position knows whether it has seen the change.
+    row_id: int
+    transaction_id: int | None
     at: datetime
     kind: Kind
     provider: Named | None
@@ -117,6 +120,8 @@ def _change(row: ChangeRow, forest: Forest, refs: Mapping[int, ProviderRef]) -> 
     provider, root = _provider(row, forest, refs)
     names = forest.vocabulary.class_names
     return Change(
+        row_id=row.id,
+        transaction_id=row.transaction_id,
         at=row.at,
         kind=_kind(row),
         provider=provider,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple, TypedDict
 
 from roost.store.statements import InsertRows
@@ -148,6 +149,12 @@ def parse_usages(text: str) -> dict[int, int] | None:
     return {int(class_id): int(used) for class_id, used in pairs}
 
 
+@lru_cache(maxsize=256)
+def _caller_text(user_id: str | None, project_id: str | None) -> str:
+    """User and project of a writer; few callers write nearly everything."""
+    return f"{json.dumps(user_id)}, {json.dumps(project_id)}"
+
+
 class Writer(NamedTuple):
     """The request that wrote, with its user and its project where they are known."""
 
@@ -161,8 +168,9 @@ class Writer(NamedTuple):
         >>> Writer("req-1", "ada", None).text()
         '["req-1", "ada", null]'
         """
-        text = json.dumps(self)
-        return text if len(text) <= _WRITER_LENGTH_MAX else json.dumps([self.request_id])
+        request = json.dumps(self.request_id)
+        text = f"[{request}, {_caller_text(self.user_id, self.project_id)}]"
+        return text if len(text) <= _WRITER_LENGTH_MAX else f"[{request}]"
 
     @classmethod
     def parse(cls, text: str | None) -> Writer:

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 
-from roost.api.extensions.changes.hub import ChangeBatch, ChangeHub, ChangePage, event
+from roost.api.extensions.changes.hub import ChangeBatch, ChangeHub, ChangePage, HubPlace, event
 from roost.service.ledger.changes import ChangeFilter
 from roost.store.journal.changes import ChangeCursor
 from roost.store.journal.position import JournalLost
@@ -34,8 +34,13 @@ class Follower:
         cursor: ChangeCursor,
         rows_max: int,
         is_stopping: Callable[[], bool],
+        *,
+        place: HubPlace | None = None,
     ) -> None:
-        """A client that has everything up to the cursor."""
+        """A client that has everything up to the cursor.
+
+        `place` is one that the hub had before the cursor was read: the cursor has seen all of it.
+        """
         self._hub = hub
         self._wanted = wanted
         self._cursor = cursor
@@ -46,6 +51,8 @@ class Follower:
         self._read_at = time.monotonic()
         # The batch of the hub after which the client is; `None` while it reads by itself.
         self._number: int | None = None
+        # The batch after which all changes are that the cursor has not seen, and some that it has.
+        self._start = None if place is None or cursor.target is not None else place.number
         # The server sets it.
         self.wake: Callable[[], None] = _do_nothing
 
@@ -142,7 +149,7 @@ class Follower:
         return batches
 
     def _page_by_itself(self) -> ChangePage | None:
-        """A page from the database, up to where the hub is.
+        """A page from the database or from the hub, up to where the hub is.
 
         `None` if the client then is where the hub is and wants no change of the page. Also `None`
         as long as the hub may not have seen what the client has seen.
@@ -150,12 +157,34 @@ class Follower:
         place = self._hub.place()
         if place is None or place.began <= self._read_at:
             return None
-        page = self._hub.read(self._cursor, self._rows_max, until=place.position)
+        page = self._kept_page(place)
+        if page is None:
+            page = self._hub.read(self._cursor, self._rows_max, until=place.position)
         self._cursor = page.cursor
         if page.cursor.position is place.position and page.cursor.target is None:
             self._number = place.number
         page = page.only(self._wanted)
         return None if self._number is not None and not page.changes else page
+
+    def _kept_page(self, place: HubPlace) -> ChangePage | None:
+        """The page up to a place out of batches of the hub, for a client that has just come.
+
+        `None` if they do not have it all, or too much. Of a thousand clients that come under
+        load, each would read the changes of a second, which takes milliseconds.
+        """
+        start, self._start = self._start, None
+        batches = None if start is None else self._hub.after(start)
+        if batches is None:
+            return None
+        has_seen = self._cursor.position.has_seen
+        changes = tuple(
+            change
+            for batch in batches
+            if batch.number <= place.number
+            for change in batch.page.changes
+            if not has_seen(change.row_id, change.transaction_id)
+        )
+        return ChangePage(changes, place.page.cursor) if len(changes) <= self._rows_max else None
 
     def _place_page(self) -> ChangePage:
         """An empty page with the newest cursor that the client may have."""

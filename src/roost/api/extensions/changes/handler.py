@@ -140,6 +140,7 @@ def list_changes(services: Services, request: Request) -> Response:
     accept = request.header("accept")
     as_events = quality(accept, EVENTS) > quality(accept, JSON)
     text = request.header("last-event-id") if as_events else None
+    place = services.hub.place()
     page = _page(services, text or parameters.own.get("since") or None, rows_max)
     follower = Follower(
         services.hub,
@@ -147,6 +148,7 @@ def list_changes(services: Services, request: Request) -> Response:
         page.cursor,
         rows_max,
         request.environ.get("roost.is_stopping", lambda: False),
+        place=place,
     )
     first = page.only(wanted)
     if as_events:

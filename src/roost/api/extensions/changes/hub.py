@@ -156,6 +156,8 @@ class ChangeHub:
         self._number = 0
         self._place: HubPlace | None = None
         self._thread: threading.Thread | None = None
+        # The first of many followers lets the hub look at once, so later followers find a place.
+        self._called = threading.Event()
         # Of the thread of the hub alone. The cursor is where the next look begins: after the last
         # batch, also if reading failed before the place of the hub was reached.
         self._cursor: ChangeCursor | None = None
@@ -173,6 +175,8 @@ class ChangeHub:
                 self._forget()
                 self._thread = threading.Thread(target=self._run, name="roost-changes", daemon=True)
                 self._thread.start()
+            elif self._place is None:
+                self._called.set()
         return True
 
     def leave(self, follower: WaitingClient) -> None:
@@ -239,7 +243,8 @@ class ChangeHub:
                     self._thread = None
                     self._forget()
                     return
-            time.sleep(max(0.0, due - time.monotonic()))
+            self._called.wait(max(0.0, due - time.monotonic()))
+            self._called.clear()
 
     def _look_safely(self) -> None:
         try:
@@ -265,6 +270,9 @@ class ChangeHub:
 
     def _look(self) -> None:
         if not self._followers:
+            # The next followers need nothing of what is written until they come.
+            with self._lock:
+                self._forget()
             return
         cursor = self._cursor
         if cursor is None or cursor.target is None:
