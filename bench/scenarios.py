@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import capacity
 import claims
+import declaration
 import explain
 import explosion
 import followers
@@ -47,6 +48,7 @@ SCENARIOS: dict[str, Scenario] = {
     "capacity": capacity.run,
     "overview": overview.run,
     "followers": followers.run,
+    "declaration": declaration.run,
     "pages": pages.run,
     "scale": scale.run,
 }

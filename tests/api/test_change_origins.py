@@ -205,6 +205,12 @@ CALLS: dict[tuple[str, str], Callable[[World], Call]] = {
         {"into": world.empty},
         {"provider_deleted", "usage"},
     ),
+    ("PUT", "/roost/trees/{provider}"): lambda world: (
+        f"/roost/trees/{world.new}?owner=me",
+        {"providers": [{"name": world.new, "inventories": {"VCPU": 1}}]},
+        # The owner has a trait of its own.
+        {"trait_names", "provider_created", "inventory", "traits"},
+    ),
 }
 
 

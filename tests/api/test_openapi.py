@@ -197,6 +197,8 @@ class Walk:
         self.send("show_resource_provider")
         self.send("update_resource_provider")
         self._adoption()
+        self.send("update_tree", provider="compute-1")
+        self.send("update_tree", change={"providers": []}, provider="compute-1")
         self.send("create_inventory")
         self.send("replace_inventories", change=self._generation)
         self.send("replace_inventory", change=self._generation)

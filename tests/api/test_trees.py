@@ -14,6 +14,7 @@ import pytest
 from roost.api.extensions.ledger import trees as tree_routes
 from roost.client.tree_file import parse_tree_file
 from roost.service.questions import trees as tree_questions
+from roost.service.questions.trees import StoredFacts
 from roost.store.database import Database
 from support.api_client import Answer, ApiClient, in_process_client
 from support.store.bulk_rows import write_providers
@@ -86,6 +87,7 @@ def told_by_placement(api: ApiClient, name: str) -> dict[str, Any]:
         "aggregates": sorted(api.get(f"{path}/aggregates").json["aggregates"]),
         "inventories": api.get(f"{path}/inventories").json["inventories"],
         "usages": api.get(f"{path}/usages").json["usages"],
+        "owners": {},
     }
 
 
@@ -143,7 +145,7 @@ def test_the_providers_of_a_tree_are_a_tree_file(api: ApiClient) -> None:
     build_world(api, WORLD)
     providers = tree_of(api, "H")["providers"]
     declared = [
-        {key: value for key, value in each.items() if key not in ("generation", "usages")}
+        {key: value for key, value in each.items() if key not in ("generation", "usages", "owners")}
         for each in providers
     ]
     content = json.dumps({"owner": "lab", "providers": declared})
@@ -307,16 +309,16 @@ def test_a_generation_is_never_younger_than_what_the_answer_shows(
     """Else a writer that sends the generation back would undo a change that it has not seen."""
     build_world(api, "H(VCPU 4)")
     path = f"/resource_providers/{provider_uuid('H')}"
-    read = tree_questions.generations_of
+    read = tree_questions.facts_of
 
-    def read_before_a_change(connection: Any, ids: Sequence[int]) -> dict[int, int]:
+    def read_before_a_change(connection: Any, ids: Sequence[int]) -> dict[int, StoredFacts]:
         found = read(connection, ids)
-        body = {"traits": ["CUSTOM_T1"], "resource_provider_generation": found[ids[0]]}
+        body = {"traits": ["CUSTOM_T1"], "resource_provider_generation": found[ids[0]].generation}
         assert api.put(f"{path}/traits", body).status == 200
         return found
 
     before = api.get(path).json["generation"]
-    monkeypatch.setattr(tree_routes, "generations_of", read_before_a_change)
+    monkeypatch.setattr(tree_routes, "facts_of", read_before_a_change)
     (host,) = tree_of(api, "H")["providers"]
     assert (host["traits"], host["generation"]) == (["CUSTOM_T1"], before)
 
@@ -326,10 +328,10 @@ def test_a_provider_that_comes_while_a_tree_is_read_is_in_the_answer(
     api: ApiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build_world(api, "H(VCPU 4)")
-    read = tree_questions.generations_of
+    read = tree_questions.facts_of
     reads: list[int] = []
 
-    def read_before_a_birth(connection: Any, ids: Sequence[int]) -> dict[int, int]:
+    def read_before_a_birth(connection: Any, ids: Sequence[int]) -> dict[int, StoredFacts]:
         found = read(connection, ids)
         reads.append(len(ids))
         if len(reads) == 1:
@@ -337,7 +339,7 @@ def test_a_provider_that_comes_while_a_tree_is_read_is_in_the_answer(
             assert api.post("/resource_providers", body).status == 200
         return found
 
-    monkeypatch.setattr(tree_routes, "generations_of", read_before_a_birth)
+    monkeypatch.setattr(tree_routes, "facts_of", read_before_a_birth)
     assert set(by_name(tree_of(api, "H")["providers"])) == {"H", "N"}
     assert reads == [1, 1]
 
@@ -347,15 +349,15 @@ def test_trees_that_grow_faster_than_they_are_read_are_a_conflict(
     api: ApiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build_world(api, "H(VCPU 4)")
-    read = tree_questions.generations_of
+    read = tree_questions.facts_of
 
-    def read_before_each_birth(connection: Any, ids: Sequence[int]) -> dict[int, int]:
+    def read_before_each_birth(connection: Any, ids: Sequence[int]) -> dict[int, StoredFacts]:
         found = read(connection, ids)
         body = {"name": f"N{ids[0]}", "parent_provider_uuid": provider_uuid("H")}
         assert api.post("/resource_providers", body).status == 200
         return found
 
-    monkeypatch.setattr(tree_routes, "generations_of", read_before_each_birth)
+    monkeypatch.setattr(tree_routes, "facts_of", read_before_each_birth)
     answer = api.get("/roost/trees")
     assert "Providers came to the trees" in refusal(answer, 409)
     assert answer.error["code"] == "placement.concurrent_update"

@@ -23,7 +23,6 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.drivers.linux import LinuxDriver
 from roost.client.errors import PlacementError, RecordsInUse, RecordsUnavailable
 from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
@@ -31,6 +30,7 @@ from roost.client.ownership.record import OwnershipRecord
 from roost.client.ownership.store import FileOwnershipStore
 from roost.client.reporting.reporter import Reporter
 from roost.client.transport.http import HttpTransport
+from roost.model.trees.declaration import Declaration, DeclaredProvider
 from support.client.captured_machines import captured
 from support.client.machine_files import MachineFiles
 from support.client.operator_edits import Operator

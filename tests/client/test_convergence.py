@@ -32,7 +32,6 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from roost.client.declaration import Declaration, DeclaredProvider, InventoryFields
 from roost.client.drivers.driver import DeclaringDriver
 from roost.client.errors import PlacementError, SuddenLoss
 from roost.client.ownership.declarative_reporter import DeclarativeReporter
@@ -41,11 +40,12 @@ from roost.client.ownership.store import (
     InMemoryOwnershipStore,
     OwnershipStore,
 )
-from roost.client.reporting.difference import Difference
 from roost.client.reporting.reporter import Reporter
 from roost.client.transport import PlacementRequest, PlacementResponse, Transport
 from roost.client.transport.http import HttpTransport
 from roost.client.transport.retrying import RetryPolicy
+from roost.model.trees.declaration import Declaration, DeclaredProvider, InventoryFields
+from roost.model.trees.difference import Difference
 from support.client.operator_edits import Operator, Picture
 from support.client.provider_trees import stored
 from support.client.random_choices import Choices

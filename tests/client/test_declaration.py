@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from roost.client.declaration import Declaration, DeclaredProvider
+from roost.model.trees.declaration import Declaration, DeclaredProvider
 
 HOST = DeclaredProvider("host")
 CARD = DeclaredProvider("host_card", "host")

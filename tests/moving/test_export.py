@@ -101,6 +101,34 @@ def test_an_import_answers_as_the_database_that_was_exported(
     change_sample_cloud(api)
 
 
+@pytest.mark.parametrize("target_url", KINDS, indirect=True)
+def test_owners_move_with_what_they_declared(
+    *,
+    api: ApiClient,
+    database: Database,
+    target_url: str,
+    opened: Opened,
+    make_api: MakeApi,
+    tmp_path: Path,
+) -> None:
+    tree = {"providers": [{"name": "h", "inventories": {"VCPU": 4}, "traits": ["CUSTOM_A"]}]}
+    assert api.put("/roost/trees/h?owner=me", tree).status == 200
+    before = api.get("/roost/trees/h").json
+    assert export(database, tmp_path / "owned.jsonl").status == 0
+    assert import_(target_url, tmp_path / "owned.jsonl").status == 0
+    moved = make_api(opened(target_url))
+    assert moved.get("/roost/trees/h").json == before
+    assert moved.put("/roost/trees/h?owner=me", {"providers": []}).status == 200
+    assert moved.get("/resource_providers").json["resource_providers"] == []
+
+
+def test_an_export_without_owners_is_one_that_older_versions_read(
+    cloud: ApiClient, database: Database, tmp_path: Path
+) -> None:
+    assert export(database, tmp_path / "cloud.jsonl").status == 0
+    assert b"roost_" not in (tmp_path / "cloud.jsonl").read_bytes()
+
+
 def test_equal_databases_of_two_kinds_have_equal_exports(
     cloud: ApiClient, database: Database, tmp_path: Path
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from roost.moving.export_format import new_digests, trailer_line
+from roost.moving.export_format import new_digests, parts_of, trailer_line
 from roost.store.checks.checks import check_database
 from roost.store.checks.findings import Finding, Level
 from roost.store.database import Database
@@ -95,7 +95,7 @@ def set_values(file: Path, table: str, changes: dict[int, dict[str, Any]]) -> in
     for row, values in changes.items():
         for column, value in values.items():
             lines[begin + row][columns.index(column)] = value
-    digests, digest = new_digests(), None
+    digests, digest = new_digests(parts_of(lines[0]["tables"])), None
     for line in lines[1:-1]:
         if isinstance(line, dict):
             digest = digests[line["table"]]
@@ -129,6 +129,24 @@ def test_a_row_that_no_route_writes_is_named_before_anything_is_written(good: Pa
         assert sentence in said, said
     set_values(good, "inventories", {})
     assert roost("db", "import", str(good), "--db", f"sqlite:///{good}.sqlite").status == 0
+
+
+def test_ownership_that_no_declaration_writes_is_named_before_anything_is_written(
+    database: Database, api: ApiClient, tmp_path: Path
+) -> None:
+    tree = {"providers": [{"name": "h", "traits": ["CUSTOM_A"]}]}
+    assert api.put("/roost/trees/h?owner=me", tree).status == 200
+    file = tmp_path / "owned.jsonl"
+    assert roost("db", "export", str(file), "--db", database.options.url).status == 0
+    for column, value, sentence in (
+        ("owner", "Me", "and needs the name of an owner"),
+        ("content", "{", "and needs parts of a provider"),
+        ("content", '{"created": 1}', "and needs parts of a provider"),
+        ("provider_uuid", "x", "and needs a uuid"),
+    ):
+        line, said = refusal(file, "roost_ownership", {0: {column: value}})
+        assert f"line {line}: the column {column} of roost_ownership is " in said
+        assert sentence in said, said
 
 
 def test_a_row_that_would_not_be_read_back_as_it_is_written_is_named_before(good: Path) -> None:

@@ -283,6 +283,16 @@ def test_a_database_without_faults_has_no_remedies(database: Database) -> None:
             id="used beyond capacity",
         ),
         pytest.param(
+            "INSERT INTO roost_ownership"
+            " (id, created_at, owner, provider_id, provider_uuid, content)"
+            " VALUES (1, '2026-11-18 12:00:00', 'me', 99, '99999999-1111-1111-1111-111111111111',"
+            " '{}')",
+            "ownership",
+            Level.WARNING,
+            ": 1 (99999999-1111-1111-1111-111111111111)",
+            id="owners of a provider that is gone",
+        ),
+        pytest.param(
             "UPDATE roost_schema_version SET version_num = 'roost_9999'",
             "schema revisions",
             Level.FAILURE,

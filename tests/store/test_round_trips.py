@@ -22,6 +22,7 @@ EMPTYING = 3
 DELETION = 3
 INVENTORIES = 5
 PROVIDER_DELETION = 4
+DECLARATION = 14
 
 
 @contextmanager
@@ -227,7 +228,7 @@ class TestProviders:
         uuid = make_provider(api)
         found = round_trips(lambda: api.delete(f"/resource_providers/{uuid}"))
         assert len(found) <= PROVIDER_DELETION, found
-        assert count_writes(found) == [6]
+        assert count_writes(found) == [7]
 
 
 def count_writes(sent: list[str]) -> list[int]:
@@ -238,3 +239,24 @@ def count_writes(sent: list[str]) -> list[int]:
         for trip in sent
     )
     return [count for count in counts if count]
+
+
+def test_a_declared_tree_needs_few_round_trips_whatever_its_size(
+    api: ApiClient, database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A batch of the log counts as one; it has at most 64 statements of many rows each."""
+
+    def declared(name: str, children: int, total: int) -> int:
+        below = [
+            {"name": f"{name}_{number}", "inventories": {"VCPU": total}, "traits": ["CUSTOM_A"]}
+            for number in range(children)
+        ]
+        with counted(database, caplog) as sent:
+            tree = {"providers": [{"name": name, "children": below}]}
+            assert api.put(f"/roost/trees/{name}?owner=me", tree).status == 200
+        return len(sent)
+
+    declared("names", 1, 1)
+    for total in (1, 2):
+        few, many = declared("few", 2, total), declared("many", 200, total)
+        assert many == few <= DECLARATION

@@ -276,3 +276,27 @@ def test_an_older_reader_learns_of_every_claim_of_this_version(
         after = database.read(lambda connection: connection.execute(statement).all())
         (change,) = after[len(before) :]
         assert (change.kind, change.provider_uuid) == ("usage", provider)
+
+
+def test_owners_of_a_provider_that_an_older_version_deleted_are_forgotten(
+    api: ApiClient, database: Database
+) -> None:
+    """The older version does not know the table of owners, and SQLite gives the id out again."""
+    old, new = new_uuid(), new_uuid()
+    declared = {"providers": [{"name": "h", "uuid": old, "inventories": {"VCPU": 1}}]}
+    assert api.put("/roost/trees/h?owner=me", declared).status == 200
+    providers, owned = tables.resource_providers, tables.roost_ownership
+
+    def delete_and_create(connection: Connection) -> None:
+        id_ = connection.scalars(sa.select(owned.c.provider_id)).one()
+        connection.execute(sa.update(providers).values(uuid=new, name="g"))
+        connection.execute(sa.delete(tables.resource_provider_traits))
+        change = (tables.utc_now(), "provider", id_, new)
+        statement = f"INSERT INTO roost_changes ({', '.join(OLD_COLUMNS)}) VALUES (:a, :b, :c, :d)"
+        connection.execute(sa.text(statement), dict(zip("abcd", change, strict=True)))
+
+    database.write_at_once(delete_and_create)
+    (provider,) = api.get("/roost/trees/g").json["providers"]
+    assert (provider["uuid"], provider["owners"]) == (new, {})
+    assert api.put("/roost/trees/g?owner=me", {"providers": []}).status == 200
+    assert list(api.get("/roost/trees/g").json["providers"][0]["inventories"]) == ["VCPU"]

@@ -6,7 +6,14 @@ from roost.api.candidates import handler as candidates
 from roost.api.extensions import server
 from roost.api.extensions.changes import handler as changes
 from roost.api.extensions.changes import past as past_changes
-from roost.api.extensions.ledger import adoption, audit, consumers, exporter, trees
+from roost.api.extensions.ledger import (
+    adoption,
+    audit,
+    consumers,
+    exporter,
+    tree_declaration,
+    trees,
+)
 from roost.api.extensions.openapi import document_route
 from roost.api.extensions.questions import candidates as extended_candidates
 from roost.api.extensions.questions import (
@@ -60,6 +67,7 @@ ROUTES: tuple[Route, ...] = (
     *audit.ROUTES,
     *adoption.ROUTES,
     *trees.ROUTES,
+    *tree_declaration.ROUTES,
     *changes.ROUTES,
     *past_changes.ROUTES,
 )

@@ -1,7 +1,6 @@
 """The client of a placement service: reports hosts, and claims resources. Talks HTTP only."""
 
 from roost.client.claims import CandidateAnswer, Claims
-from roost.client.declaration import Declaration, DeclaredProvider, UnreadProviders
 from roost.client.errors import PlacementError, ReshapeNeeded
 from roost.client.ledger.changes import LedgerChange, LedgerPage
 from roost.client.ledger.query import Needs
@@ -14,6 +13,7 @@ from roost.client.provider_tree import ProviderData, ProviderSubTree, ProviderTr
 from roost.client.reporting.reporter import Reporter
 from roost.client.transport.connecting import connect
 from roost.model.inventory import Inventory
+from roost.model.trees.declaration import Declaration, DeclaredProvider, UnreadProviders
 
 __all__ = [
     "Candidate",

@@ -18,9 +18,9 @@ from roost.client.placement.answers import CONCURRENT_UPDATE
 from roost.client.placement.placement import Administration
 from roost.client.reading.cloud_reader import ASSOCIATIONS, CloudProvider, CloudReader, Facet
 from roost.client.reading.lookup import did_you_mean, provider_argument
-from roost.client.reporting.difference import WOULD_CHANGE, AssociationKind, ProviderChange
 from roost.model.inventory import Inventory
 from roost.model.text import with_next, with_separators
+from roost.model.trees.difference import WOULD_CHANGE, AssociationKind, ProviderChange
 
 _ATTEMPTS = 4
 

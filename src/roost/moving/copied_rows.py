@@ -28,14 +28,16 @@ CopyRows = Iterator[dict[str, Any]]
 def write_copy(copied: CopiedServer, file: SurveyFile, export: IO[bytes]) -> None:
     """Write an export with the rows of the copied server."""
     rows = _CopiedRows(copied, file)
-    counts = {part.name: sum(1 for _ in rows.of(part.name)) for part in LAYOUT}
+    # The Placement API tells no owners.
+    parts = [part for part in LAYOUT if not part.is_optional]
+    counts = {part.name: sum(1 for _ in rows.of(part.name)) for part in parts}
     now = utc_now()
 
     def pages_of(part: TransferTable) -> Iterator[Sequence[Any]]:
         for row in rows.of(part.name):
             yield [[{"created_at": now, **row}.get(name) for name in part.columns]]
 
-    export.writelines(export_lines(counts, new_digests(), pages_of))
+    export.writelines(export_lines(counts, new_digests(parts), pages_of))
 
 
 class _CopiedRows:

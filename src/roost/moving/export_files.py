@@ -19,10 +19,16 @@ from typing import IO, Any, cast
 import orjson
 
 from roost.model.errors import OperatorError
-from roost.moving.export_format import ExportUnusable, line_of, new_digests, read_header
+from roost.moving.export_format import (
+    ExportUnusable,
+    line_of,
+    new_digests,
+    parts_of,
+    read_header,
+)
 from roost.moving.exported_values import RowChecks
 from roost.store.meta import ProgressMark
-from roost.store.transfer import LAYOUT, TransferTable
+from roost.store.transfer import TransferTable
 
 
 class ReceiverGone(OperatorError):
@@ -184,7 +190,8 @@ class ExportReader:
         # The position before the last line that is no row.
         self.before_table = ProgressMark(0, "")
         self.counts = read_header(self._next() or b"")
-        self.digests = new_digests()
+        self._parts = parts_of(self.counts)
+        self.digests = new_digests(self._parts)
 
     @property
     def position(self) -> ProgressMark:
@@ -199,7 +206,7 @@ class ExportReader:
         """All rows, table by table; `ExportUnusable` if a line is not what the format says."""
         line = self._next()
         checks = RowChecks()
-        for part in LAYOUT:
+        for part in self._parts:
             if line is None or self._value(line) != {"table": part.name}:
                 raise self._wrong(f"the rows of {part.name} do not begin here")
             digest, fault_of = self.digests[part.name], checks.faults(part)

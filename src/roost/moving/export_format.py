@@ -30,6 +30,11 @@ def line_of(value: Any) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
 
 
+def parts_of(counts: Mapping[str, int]) -> list[TransferTable]:
+    """The tables of an export that has these numbers of rows."""
+    return [part for part in LAYOUT if part.name in counts]
+
+
 def _header_line(counts: Mapping[str, int]) -> bytes:
     """The first line: the format, the schema, and the number of rows of each table."""
     return line_of(
@@ -38,7 +43,8 @@ def _header_line(counts: Mapping[str, int]) -> bytes:
             "version": VERSION,
             "schema": PLACEMENT.head,
             "tables": {
-                part.name: {"rows": counts[part.name], "columns": part.columns} for part in LAYOUT
+                part.name: {"rows": counts[part.name], "columns": part.columns}
+                for part in parts_of(counts)
             },
         }
     )
@@ -62,7 +68,10 @@ def read_header(line: bytes) -> dict[str, int]:
             f"The export has the format {found[0]!r}, version {found[1]!r}. This version of Roost "
             f"reads {FORMAT!r}, version {VERSION}. Use the version of Roost that made the export."
         )
-    if schema != PLACEMENT.head or columns != {part.name: part.columns for part in LAYOUT}:
+    known = {
+        part.name: part.columns for part in LAYOUT if part.name in columns or not part.is_optional
+    }
+    if schema != PLACEMENT.head or columns != known:
         raise ExportUnusable(
             f"The export has tables of the schema {schema!r}, and this version of Roost has "
             f"{PLACEMENT.head!r}. Use the version of Roost that made the export."
@@ -113,7 +122,7 @@ def export_lines(
     After the last line, the digests are those of the rows.
     """
     yield _header_line(counts)
-    for part in LAYOUT:
+    for part in parts_of(counts):
         # The line before the rows of a table.
         yield line_of({"table": part.name})
         for page in pages_of(part):
@@ -121,6 +130,6 @@ def export_lines(
     yield trailer_line(digests)
 
 
-def new_digests() -> dict[str, TableDigest]:
+def new_digests(parts: Iterable[TransferTable] = LAYOUT) -> dict[str, TableDigest]:
     """A digest without rows for each table."""
-    return {part.name: TableDigest() for part in LAYOUT}
+    return {part.name: TableDigest() for part in parts}

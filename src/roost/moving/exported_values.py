@@ -14,6 +14,8 @@ import sqlalchemy as sa
 
 from roost.model.capacity import exact_capacity
 from roost.model.identifiers import is_uuid
+from roost.model.trees.owned import OwnedParts
+from roost.model.trees.owner_names import canonical_owner
 from roost.store.checks.row_rules import (
     EXTERNAL_IDS,
     NAME_PATTERN,
@@ -26,7 +28,12 @@ from roost.store.checks.row_rules import (
     class_id_fault,
     unique_keys,
 )
-from roost.store.tables import inventories, resource_classes, resource_providers
+from roost.store.tables import (
+    inventories,
+    resource_classes,
+    resource_providers,
+    roost_ownership,
+)
 from roost.store.transfer import TransferTable
 
 _SHOWN_LENGTH = 60
@@ -210,6 +217,7 @@ def _positions(table: sa.Table, *names: str) -> Iterator[int]:
 _ID, _ROOT, _PARENT = _positions(resource_providers, "id", "root_provider_id", "parent_provider_id")
 _TOTAL, _RESERVED, _RATIO = _positions(inventories, "total", "reserved", "allocation_ratio")
 _CLASS_ID, _CLASS_NAME = _positions(resource_classes, "id", "name")
+_OWNER, _CONTENT = _positions(roost_ownership, "owner", "content")
 
 
 def _capacity_fault(values: list[Any]) -> str | None:
@@ -225,8 +233,25 @@ def _class_fault(values: list[Any]) -> str | None:
     return wrong and f"{_named('id', resource_classes.name, values[_CLASS_ID])}, and {wrong}"
 
 
+def _ownership_fault(values: list[Any]) -> str | None:
+    owner, content = values[_OWNER], values[_CONTENT]
+    if canonical_owner(owner) != owner:
+        return f"{_named('owner', roost_ownership.name, owner)}, and needs the name of an owner"
+    try:
+        is_right = OwnedParts.parse(content).to_text() == content
+    except (ValueError, TypeError, AttributeError):
+        is_right = False
+    if is_right:
+        return None
+    return f"{_named('content', roost_ownership.name, content)}, and needs parts of a provider"
+
+
 # What the values of one row say together.
-_WHOLE_ROWS = {inventories.name: _capacity_fault, resource_classes.name: _class_fault}
+_WHOLE_ROWS = {
+    inventories.name: _capacity_fault,
+    resource_classes.name: _class_fault,
+    roost_ownership.name: _ownership_fault,
+}
 
 
 def _provider_column(name: str, value: int | None) -> str:

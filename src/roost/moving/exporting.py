@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from roost.moving import Advance, silent
 from roost.moving.export_files import explaining_writes
-from roost.moving.export_format import TableDigest, export_lines, new_digests
+from roost.moving.export_format import TableDigest, export_lines, new_digests, parts_of
 from roost.store.connections.driver_errors import shown_url
 from roost.store.connections.errors import SYNC_COMMAND, DatabaseUnusable
 from roost.store.database import Database
@@ -68,7 +68,8 @@ def write_export(
 
 def _write(connection: Connection, file: IO[bytes], advance: Advance) -> dict[str, TableDigest]:
     dialect_of(connection).keep_snapshot(connection)
-    counts, digests = count_rows(connection), new_digests()
+    counts = count_rows(connection)
+    digests = new_digests(parts_of(counts))
     total = sum(counts.values())
 
     def pages_of(part: TransferTable) -> Iterator[Sequence[Any]]:

@@ -24,6 +24,7 @@ class ErrorCode(StrEnum):
     NO_SUCH_CONSUMER = "roost.no_such_consumer"
     UUID_TAKEN = "roost.uuid_taken"
     NO_ROOM = "roost.no_room"
+    OWNED_BY_ANOTHER = "roost.owned_by_another"
     TOO_MANY_ORPHANS = "roost.too_many_orphans"
     CURSOR_EXPIRED = "roost.cursor_expired"
 

@@ -24,6 +24,7 @@ from sqlalchemy import (
     Integer,
     String,
     Table,
+    Text,
     create_engine,
     func,
 )
@@ -66,6 +67,9 @@ ALIASES = {"postgres": "postgresql"}
 # a key of the type INTEGER, and would give ids out again, which readers of higher ids would miss.
 WIDE_KEY = BigInteger().with_variant(Integer, "sqlite")
 EVER_HIGHER_IDS: Any = {"sqlite_autoincrement": True}
+# A text of some hundred thousand characters: a plain text of MySQL ends at 64 KB.
+LONG_TEXT_MAX = 600_000
+LONG_TEXT = Text(LONG_TEXT_MAX).with_variant(Text(), "postgresql")
 # SQLite joins integers without a cast to text, which is a little faster.
 JOINABLE = String().with_variant(Integer(), "sqlite")
 

@@ -22,6 +22,7 @@ from sqlalchemy import (
     Table,
     bindparam,
     case,
+    delete,
     insert,
     type_coerce,
     update,
@@ -313,6 +314,37 @@ class UpdateRows:
         for name in self._common:
             new[name] = bindparam(name, type_=columns[name].type)
         return update(self._table).where(columns.id.in_(ids)).values(new)
+
+
+class DeletePairs:
+    """Deletes rows of a table of pairs, by the values of both columns: many rows by few statements.
+
+    A statement has one value of one column, and a list of values of the second.
+    """
+
+    def __init__(self, first: Column[Any], second: Column[Any]) -> None:
+        self._of_first, self._of_second = (
+            Statement.among(many, delete(one.table).where(one == bindparam("common")))
+            for one, many in ((first, second), (second, first))
+        )
+
+    def bound(
+        self, transaction: HasSqlDialect, pairs: Iterable[tuple[Any, Any]]
+    ) -> list[BoundStatement]:
+        """The statements that delete the rows with these pairs of values."""
+        of_first: dict[Any, list[Any]] = {}
+        of_second: dict[Any, list[Any]] = {}
+        for first, second in pairs:
+            of_first.setdefault(first, []).append(second)
+            of_second.setdefault(second, []).append(first)
+        statement, groups = self._of_first, of_first
+        if len(of_second) < len(of_first):
+            statement, groups = self._of_second, of_second
+        return [
+            bound
+            for common, members in groups.items()
+            for bound in statement.bound_chunks(transaction, members, {"common": common})
+        ]
 
 
 def _parameter_name(name: str, index: int) -> str:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 from sqlalchemy import Column, Index, Table, UniqueConstraint
 
-from roost.store.dialect import EVER_HIGHER_IDS, WIDE_KEY
+from roost.store.dialect import EVER_HIGHER_IDS, LONG_TEXT, WIDE_KEY
 
 metadata = sa.MetaData()
 
@@ -193,4 +193,19 @@ roost_meta = Table(
     metadata,
     Column("name", sa.String(64), primary_key=True, nullable=False),
     Column("value", sa.String(255), nullable=False),
+)
+
+roost_ownership = Table(
+    "roost_ownership",
+    metadata,
+    Column("id", sa.Integer, primary_key=True, nullable=False),
+    Column("created_at", sa.DateTime, nullable=False),
+    Column("owner", sa.String(100), nullable=False),
+    # A row counts as long as a provider has both. Other services delete providers without it.
+    Column("provider_id", sa.Integer, nullable=False),
+    Column("provider_uuid", sa.String(36), nullable=False),
+    # What the owner owns of the provider: a text of JSON.
+    Column("content", LONG_TEXT, nullable=False),
+    UniqueConstraint("provider_id", "owner", name="uniq_roost_ownership0provider_owner"),
+    Index("roost_ownership_owner_idx", "owner"),
 )

@@ -29,10 +29,14 @@ Ancestry = tuple[int, int | None, int | None]
 
 @dataclass(frozen=True, slots=True)
 class TransferTable:
-    """A table, and the columns that order its rows."""
+    """A table, and the columns that order its rows.
+
+    An optional table is in an export only if it has rows. The reference does not have it.
+    """
 
     table: Table
     order: tuple[str, ...] = ("id",)
+    is_optional: bool = False
 
     @property
     def name(self) -> str:
@@ -66,17 +70,21 @@ LAYOUT = (
     TransferTable(tables.resource_provider_traits, ("resource_provider_id", "trait_id")),
     TransferTable(tables.resource_provider_aggregates, ("resource_provider_id", "aggregate_id")),
     TransferTable(tables.allocations),
+    TransferTable(tables.roost_ownership, is_optional=True),
 )
 # A service inserts these names at its start, in an order of its own.
 VOCABULARY = frozenset({tables.resource_classes.name, tables.traits.name})
 
 
 def count_rows(connection: Connection) -> dict[str, int]:
-    """How many rows each table has."""
-    return {
-        part.name: connection.scalar(sa.select(sa.func.count()).select_from(part.table)) or 0
+    """How many rows each table of an export has."""
+    existing = set(sa.inspect(connection).get_table_names())
+    counts = {
+        part: connection.scalar(sa.select(sa.func.count()).select_from(part.table)) or 0
         for part in LAYOUT
+        if part.name in existing or not part.is_optional
     }
+    return {part.name: count for part, count in counts.items() if count or not part.is_optional}
 
 
 def read_pages(connection: Connection, part: TransferTable, page_rows: int = PAGE_ROWS) -> Pages:

@@ -10,8 +10,8 @@ from roost.client.drivers.driver import DeclaringDriver, Driver
 from roost.client.ownership.declarative_reporter import DeclarativeReporter
 from roost.client.ownership.owner_names import DEFAULT_OWNER
 from roost.client.provider_tree import ProviderTree
-from roost.client.reporting.difference import Difference
 from roost.client.reporting.reporter import Reporter
+from roost.model.trees.difference import Difference
 from roost.testing.drawings import drawing
 from roost.testing.fake_placement import FakePlacement
 from roost.testing.faults import Faults

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from textwrap import wrap
 from typing import Any
 
-from roost.client.declaration import Declaration, DeclaredProvider
-from roost.client.ownership.owner_names import is_owner_trait
 from roost.client.provider_tree import ProviderTree
+from roost.model.trees.declaration import Declaration, DeclaredProvider
+from roost.model.trees.owner_names import is_owner_trait
 
 _WIDTH = 100
 _INDENT = "    "

@@ -13,10 +13,10 @@ from roost.client.drivers.file import FileDriver
 from roost.client.errors import PlacementError, ResourceProviderCreationFailed
 from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
 from roost.client.ownership.store import InMemoryOwnershipStore
-from roost.client.reporting.difference import Difference, ProviderCreation
 from roost.client.reporting.reporter import Reporter
 from roost.model.errors import OperatorError
 from roost.model.identifiers import new_uuid
+from roost.model.trees.difference import Difference, ProviderCreation
 from roost.systemd import SystemdNotifier
 from support.client.live_providers import LiveProviders
 from support.transports.counting import CountingTransport

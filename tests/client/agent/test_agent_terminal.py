@@ -17,7 +17,7 @@ import sys
 from roost.cli import main
 from roost.client.agent.host_report import HostReport
 from roost.client.ownership.declarative_reporter import Report
-from roost.client.reporting.difference import Difference
+from roost.model.trees.difference import Difference
 
 def report(self):
     with open("reports", "a") as file:

@@ -11,10 +11,10 @@ from types import ModuleType
 import pytest
 import yaml
 
-from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.drivers.driver import DeclaringDriver
 from roost.client.ownership.record import OwnedProvider, OwnershipRecord
 from roost.client.ownership.store import FileOwnershipStore
+from roost.model.trees.declaration import Declaration, DeclaredProvider
 from support.roost_command import roost
 from support.stubs.placement_stub import PlacementStub, Reply, closed_port_url
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from roost.client.ownership.owner_names import owner_of_trait
+from roost.model.trees.owner_names import owner_of_trait
 from support.client.live_providers import LiveProviders
 from support.roost_command import roost
 from support.stubs.four_provider_stub import FourProviderStub

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.drivers.driver import calling, declared_by
 from roost.client.errors import DeclarationRefused, DriverFailed, ReshapeNeeded, SuddenLoss
+from roost.model.trees.declaration import Declaration, DeclaredProvider
 
 
 class Returning:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.drivers.driver import checked_declaration
 from roost.client.errors import DeclarationRefused
+from roost.model.trees.declaration import Declaration, DeclaredProvider
 
 HOST = DeclaredProvider("host")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.drivers.file import FileDriver
 from roost.client.tree_file import TreeFileError
+from roost.model.trees.declaration import Declaration, DeclaredProvider
 
 TWO_HOSTS = """
 providers:

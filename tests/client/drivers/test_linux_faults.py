@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.client.declaration import Declaration
 from roost.client.drivers.linux.captures import Capture
 from roost.client.drivers.linux.driver import read_machine
 from roost.client.drivers.linux.files import Files
 from roost.client.drivers.machine.options import MachineOptions
 from roost.client.drivers.machine.tree import declare_machine
 from roost.client.drivers.machine.values import MachineUnreadable
+from roost.model.trees.declaration import Declaration
 from support.client.captured_machines import CAPTURES, captured
 from support.client.faulty_files import FaultyFiles
 from support.properties import is_long_run, many

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from roost.client.declaration import Declaration
 from roost.client.drivers.linux import LinuxDriver
+from roost.model.trees.declaration import Declaration
 from support.waiting import SECONDS_MAX
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from roost.client.declaration import Declaration, UnreadProviders
 from roost.client.drivers.linux import LinuxDriver
 from roost.client.drivers.linux.captures import Capture, CapturedPath, LineMark, parse_capture
 from roost.client.drivers.linux.driver import read_machine
@@ -17,6 +16,7 @@ from roost.client.drivers.machine.tree import declare_machine
 from roost.client.drivers.machine.values import MachineUnreadable
 from roost.client.drivers.registry import load_driver
 from roost.client.errors import NotConfigured
+from roost.model.trees.declaration import Declaration, UnreadProviders
 from support.client.captured_machines import captured, drawing, unpack
 
 LINKS = ("/driver", "/physfn", "/iommu_group", "/virtfn0")

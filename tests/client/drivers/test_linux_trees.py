@@ -6,9 +6,9 @@ import os_resource_classes
 import os_traits
 import pytest
 
-from roost.client.declaration import Declaration
 from roost.client.drivers.linux import LinuxDriver
 from roost.model.identifiers import is_custom_name
+from roost.model.trees.declaration import Declaration
 from support.client.captured_machines import CAPTURES, drawing
 
 MACHINES = sorted(path.stem for path in CAPTURES.glob("*.txt"))

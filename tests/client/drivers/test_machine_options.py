@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from roost.client.declaration import Declaration
 from roost.client.drivers.linux import LinuxDriver
 from roost.client.drivers.machine.options import Selection
 from roost.client.drivers.registry import load_driver
 from roost.client.errors import NotConfigured
+from roost.model.trees.declaration import Declaration
 from support.client.captured_machines import CAPTURES
 
 

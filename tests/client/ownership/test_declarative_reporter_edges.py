@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.errors import AnswerLost, DeclarationRefused, PlacementAPIConnectFailure
 from roost.client.ownership.declarative_reporter import DeclarativeReporter
 from roost.client.ownership.record import OwnershipRecord
@@ -16,6 +15,7 @@ from roost.client.ownership.store import (
     OwnershipStore,
 )
 from roost.client.reporting.reporter import Reporter
+from roost.model.trees.declaration import Declaration, DeclaredProvider
 from support.client.live_providers import LiveProviders
 from support.transports.counting import CountingTransport
 from support.transports.tampering import TamperingTransport, one_server

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from roost.client.declaration import DeclaredProvider
-from roost.client.ownership.owner_names import older_traits_of_owner, trait_of_owner
 from roost.client.ownership.record import OwnershipRecord, adopted_record, recovered_record
 from roost.client.ownership.store import FileOwnershipStore
 from roost.client.provider_tree import SHARING_TRAIT, ProviderTree
+from roost.model.trees.declaration import DeclaredProvider
+from roost.model.trees.owner_names import older_traits_of_owner, trait_of_owner
 from support.client.declarations import (
     EMPTY,
     OWNER_TRAIT,

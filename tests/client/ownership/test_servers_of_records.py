@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from roost.client.declaration import Declaration
 from roost.client.errors import RecordsOfAnotherServer, ResourceProviderRetrievalFailed
 from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
 from roost.client.ownership.known_server import KnownServer, rebind, records_of_server
@@ -19,6 +18,7 @@ from roost.client.ownership.tree_application import TreeApplication, tree_declar
 from roost.client.placement import Placement
 from roost.client.reporting.reporter import Reporter
 from roost.client.transport import PlacementRequest, PlacementResponse, ServerAddress
+from roost.model.trees.declaration import Declaration
 from roost.testing import FakePlacement
 from roost.testing.faults import error_answer, json_answer
 from support.client.declarations import declaration, declared

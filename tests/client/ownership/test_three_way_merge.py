@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from roost.client.declaration import DeclaredProvider
 from roost.client.errors import DeclarationRefused
 from roost.client.ownership.record import OwnershipRecord
 from roost.client.ownership.three_way_merge import MergeResult, TreeMerge, written_record
 from roost.client.provider_tree import ProviderTree
+from roost.model.trees.declaration import DeclaredProvider
 from support.client.declarations import (
     EMPTY,
     OWNER_TRAIT,

@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.ownership.record import OwnedProvider, OwnershipRecord
 from roost.client.ownership.three_way_merge import InventoriesInUse, MergeResult, TreeMerge
 from roost.client.provider_tree import ProviderData, ProviderTree
+from roost.model.trees.declaration import Declaration, DeclaredProvider
 from support.client.declarations import OWNER_TRAIT
 from support.client.provider_trees import DEFAULTS, put, stored, uuid_of
 from support.client.random_choices import Choices

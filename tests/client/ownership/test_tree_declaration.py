@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.ownership.declarative_reporter import DeclarativeReporter
 from roost.client.ownership.known_server import KnownServer
 from roost.client.ownership.record import OwnedProvider, OwnershipRecord
@@ -13,6 +12,7 @@ from roost.client.ownership.tree_application import tree_declarations, withdrawa
 from roost.client.placement import Placement
 from roost.client.reading import lookup
 from roost.client.reporting.reporter import Reporter
+from roost.model.trees.declaration import Declaration, DeclaredProvider
 from support.client.live_providers import LiveProviders
 from support.transports.counting import CountingTransport
 from support.transports.tampering import one_server

@@ -6,12 +6,12 @@ from itertools import count
 
 import pytest
 
-from roost.client.declaration import DeclaredProvider, UnreadProviders
 from roost.client.errors import SuddenLoss
 from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
 from roost.client.ownership.store import InMemoryOwnershipStore, OwnershipStore
 from roost.client.reporting.reporter import Reporter
 from roost.client.transport import Transport
+from roost.model.trees.declaration import DeclaredProvider, UnreadProviders
 from support.client.declarations import FindingDriver, declared, kept_providers
 from support.client.operator_edits import Operator
 from support.transports.counting import CountingTransport

@@ -15,9 +15,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.provider_tree import LEVELS_MAX
 from roost.client.tree_file import TreeFileError, read_tree_file, render_tree_file
+from roost.model.trees.declaration import Declaration, DeclaredProvider
 from support.client.tree_files import declared, parse, problem, problems
 from support.properties import many
 

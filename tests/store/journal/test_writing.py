@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
+from urllib.parse import urlencode
 from uuid import uuid4
 
 import pytest
@@ -75,6 +76,10 @@ class TwoTrees:
 
     def adoption(self, provider: str, what: str, **body: Any) -> Answer:
         return self.api.post(f"/roost/providers/{self.uuids[provider]}/{what}", body)
+
+    def declare(self, *providers: dict[str, Any], **parameters: str) -> Answer:
+        query = urlencode({"owner": "a", **parameters})
+        return self.api.put(f"/roost/trees/host?{query}", {"providers": list(providers)})
 
     def audit(self, **body: Any) -> Answer:
         return self.api.post("/roost/audit", {"known_consumers": [], **body})
@@ -175,6 +180,16 @@ def old_claim(world: TwoTrees, **amounts: dict[str, int]) -> Answer:
     ]
     path = f"/allocations/{world.uuids['holder']}"
     return world.api.at("1.0").put(path, {"allocations": entries})
+
+
+def declared_child(world: TwoTrees) -> dict[str, Any]:
+    return {"name": "new", "uuid": world.uuids["new"], "parent": "host", "inventories": {"VCPU": 1}}
+
+
+def declare_and_withdraw(world: TwoTrees) -> Answer:
+    aggregate = {"name": "host", "aggregates": [str(uuid4())]}
+    declared = world.declare(aggregate, declared_child(world))
+    return world.declare() if declared.status == 200 else declared
 
 
 # Every route that writes, with every kind of request.
@@ -454,6 +469,42 @@ WRITES = (
         "a merge tried",
         lambda world: world.adoption("host", "merge", into="other", dry_run=True),
     ),
+    # Declarations
+    write(
+        "a tree declared",
+        lambda world: world.declare(
+            {"name": "host", "traits": ["CUSTOM_FREE"]}, declared_child(world)
+        ),
+        # The new provider gets the trait of its owner.
+        (TRAIT_NAMES, None),
+        (TRAITS, "host"),
+        (PROVIDER, "new"),
+        (INVENTORIES, "new"),
+        (TRAITS, "new"),
+    ),
+    write(
+        "a tree declared with a new class",
+        lambda world: world.declare({"name": "host", "inventories": {"CUSTOM_NEW": 1}}),
+        (RESOURCE_CLASSES, None),
+        (INVENTORIES, "host"),
+    ),
+    write(
+        "a tree declared as it is",
+        lambda world: world.declare({"name": "host", "traits": ["CUSTOM_USED"]}),
+    ),
+    write(
+        "a declaration tried",
+        lambda world: world.declare({"name": "host", "inventories": {"VCPU": 9}}, dry_run="true"),
+    ),
+    write(
+        "a tree declared and withdrawn",
+        declare_and_withdraw,
+        (TRAIT_NAMES, None),
+        (AGGREGATES, "host"),
+        (PROVIDER, "new"),
+        (INVENTORIES, "new"),
+        (TRAITS, "new"),
+    ),
     write(
         "orphans deleted",
         lambda world: world.audit(delete=True, at_most_percent=100),
@@ -537,6 +588,12 @@ REFUSALS: tuple[tuple[str, Callable[[TwoTrees], Answer]], ...] = (
     (
         "no allocations to delete",
         lambda world: world.api.delete(f"/allocations/{world.uuids['unknown']}"),
+    ),
+    (
+        "a declaration with an unknown trait",
+        lambda world: world.declare(
+            {"name": "host", "inventories": {"CUSTOM_NEW": 1}, "traits": ["HW_GHOST"]}
+        ),
     ),
     (
         "a reshape of an inventory in use",

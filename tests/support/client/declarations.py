@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from roost.client.declaration import (
-    Declaration,
-    DeclaredProvider,
-    InventoryFields,
-    UnreadProviders,
-)
 from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
 from roost.client.ownership.record import OwnedProvider, OwnershipRecord
 from roost.client.ownership.store import InMemoryOwnershipStore, OwnershipStore
 from roost.client.reporting.reporter import Reporter
 from roost.client.transport import Transport
+from roost.model.trees.declaration import (
+    Declaration,
+    DeclaredProvider,
+    InventoryFields,
+    UnreadProviders,
+)
 from support.client.provider_trees import uuid_of
 
 OWNER_TRAIT = "CUSTOM_ROOST_OWNER_ME"

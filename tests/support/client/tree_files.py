@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from roost.client.declaration import DeclaredProvider
 from roost.client.tree_file import TreeFile, TreeFileError, parse_tree_file
+from roost.model.trees.declaration import DeclaredProvider
 
 
 def parse(text: str) -> TreeFile:

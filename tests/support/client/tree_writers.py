@@ -6,9 +6,9 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from roost.client.declaration import Declaration, DeclaredProvider, InventoryFields
 from roost.client.drivers.driver import Allocations
 from roost.client.provider_tree import ProviderTree
+from roost.model.trees.declaration import Declaration, DeclaredProvider, InventoryFields
 from support.client.operator_edits import Operator
 from support.client.random_choices import Choices
 

@@ -20,6 +20,7 @@ PASSING_ROWS = (
     (tables.placement_aggregates, true()),
     (tables.resource_providers, true()),
     (tables.roost_changes, true()),
+    (tables.roost_ownership, true()),
     (tables.traits, tables.traits.c.name.startswith("CUSTOM")),
     (tables.resource_classes, tables.resource_classes.c.id >= FIRST_CUSTOM_CLASS_ID),
 )

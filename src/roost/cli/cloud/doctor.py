@@ -36,7 +36,6 @@ from roost.client.errors import (
     TransportFailed,
     UnreadableAnswer,
 )
-from roost.client.ownership.owner_names import is_owner_trait
 from roost.client.placement import ProviderBody
 from roost.client.placement.placement import Administration
 from roost.client.provider_tree import SHARING_TRAIT
@@ -48,7 +47,6 @@ from roost.client.reading.cloud_reader import (
     ProviderChoice,
 )
 from roost.client.reading.lookup import find_provider, provider_argument
-from roost.client.reporting.difference import field_text
 from roost.client.shapes import JsonShape, fits
 from roost.client.transport import PlacementRequest, PlacementResponse
 from roost.client.transport.retrying import RetryingTransport
@@ -56,6 +54,8 @@ from roost.client.versions import NEWEST, newest_of_server
 from roost.model.identifiers import is_custom
 from roost.model.inventory import Inventory
 from roost.model.text import counted, printable, with_separators
+from roost.model.trees.difference import field_text
+from roost.model.trees.owner_names import is_owner_trait
 
 _NAMES_MAX = 8
 """The names that one finding lists at most."""

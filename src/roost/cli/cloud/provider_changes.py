@@ -48,10 +48,10 @@ from roost.client.reading.lookup import (
     provider_argument,
     subtree_of,
 )
-from roost.client.reporting.difference import ProviderChange
 from roost.model.identifiers import canonical_uuid, is_uuid, new_uuid
 from roost.model.inventory import DEFAULTS, INTEGER_MAX
 from roost.model.text import counted, printable, with_next
+from roost.model.trees.difference import ProviderChange
 
 _CONSUMERS_NAMED = 3
 _FIELDS = ("total", *DEFAULTS)

@@ -14,14 +14,14 @@ from rich.tree import Tree
 
 from roost.cli.shared.bars import Ink, ink_for, usage_bar
 from roost.cli.shared.terminal import UNBROKEN_WIDTH, output_console
-from roost.client.declaration import Declaration
 from roost.client.drivers.driver import declared_tree
-from roost.client.ownership.owner_names import is_owner_trait
 from roost.client.provider_tree import ProviderData
 from roost.client.reading.inspection import InspectedTree, owners_of
 from roost.client.tree_file import render_tree_file
 from roost.model.inventory import Inventory
 from roost.model.text import plain_number, printable, with_separators
+from roost.model.trees.declaration import Declaration
+from roost.model.trees.owner_names import is_owner_trait
 
 LABEL_WIDTH_MIN = 40
 """The columns that every label gets. A terminal breaks a line that is longer than itself."""

@@ -11,13 +11,13 @@ from roost.cli.shared.completers import PROVIDER
 from roost.cli.shared.connection import server_options
 from roost.cli.shared.output import Output, Table, columns_of
 from roost.cli.tree.drawing import TreeDrawing
-from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.placement import Placement
 from roost.client.placement.placement import Administration
 from roost.client.reading.inspection import InspectedTree, declarations_of, inspect_tree, owners_of
 from roost.client.reading.lookup import find_provider
 from roost.client.tree_file import render_tree_file
 from roost.model.inventory import Inventory
+from roost.model.trees.declaration import Declaration, DeclaredProvider
 
 TREES_SHOWN = 10
 

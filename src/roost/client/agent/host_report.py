@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from roost.client.declaration import Declaration
 from roost.client.drivers.driver import DeclaringDriver, Driver, calling, declared_by
 from roost.client.errors import NotConfigured
 from roost.client.ownership.declarative_reporter import DeclarativeReporter, Report
@@ -20,6 +19,7 @@ from roost.client.provider_tree import ProviderTree
 from roost.client.reporting.reporter import Reporter
 from roost.client.whole_file import replace_text
 from roost.model.text import counted
+from roost.model.trees.declaration import Declaration
 
 LOG = logging.getLogger(__name__)
 

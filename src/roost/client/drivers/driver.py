@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import roost
-from roost.client.declaration import Declaration, DeclaredProvider, InventoryFields
 from roost.client.errors import DeclarationRefused, DriverFailed, ReshapeNeeded
 from roost.client.provider_tree import ProviderTree
 from roost.client.reading.inspection import InspectedTree, declaration_in
 from roost.model.errors import OperatorError
 from roost.model.identifiers import is_uuid, new_uuid
 from roost.model.inventory import DEFAULTS
+from roost.model.trees.declaration import Declaration, DeclaredProvider, InventoryFields
 
 Allocations = dict[str, dict[str, Any]]
 """Consumer -> the body of `GET /allocations/{consumer}`; a driver that reshapes edits it."""

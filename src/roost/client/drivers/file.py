@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.drivers.driver import DeclaringDriver
 from roost.client.tree_file import STANDARD_INPUT, TreeFile, TreeFileError, read_tree_file
+from roost.model.trees.declaration import Declaration, DeclaredProvider
 
 PLACEHOLDER = "{node}"
 """The placeholder for the name of the host in names: one file serves many hosts."""

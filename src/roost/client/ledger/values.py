@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from roost.client.claims.consumer_state import ResourcesByProvider
-from roost.client.declaration import InventoryFields
 from roost.client.reading.cloud_reader import CloudProvider
 from roost.client.reading.consumers import Holder
 from roost.client.reading.inspection import INVENTORY_FIELDS
 from roost.model.inventory import DEFAULTS, Inventory
+from roost.model.trees.declaration import InventoryFields
 
 AnyInventory: TypeAlias = Inventory | InventoryFields | int
 """An inventory: a value, its fields as the API names them, or its total alone."""

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Set
 from contextlib import suppress
 from dataclasses import replace
 
-from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.drivers.driver import Allocations
 from roost.client.errors import (
     DeclarationRefused,
@@ -21,12 +20,10 @@ from roost.client.errors import (
 )
 from roost.client.outcome import Outcome, outcome_of
 from roost.client.ownership.known_server import KnownServer
-from roost.client.ownership.owner_names import older_traits_of_owner, trait_of_owner
 from roost.client.ownership.record import (
     OwnedProvider,
     OwnershipRecord,
     adopted_record,
-    child_uuid,
     recovered_record,
 )
 from roost.client.ownership.store import OwnershipStore
@@ -42,6 +39,8 @@ from roost.client.ownership.three_way_merge import (
 from roost.client.placement import Placement
 from roost.client.provider_tree import ProviderData, ProviderTree
 from roost.client.versions import OLDEST_THAT_MOVES, ServerVersion, newest_of_server
+from roost.model.trees.declaration import Declaration, DeclaredProvider
+from roost.model.trees.owner_names import child_uuid, older_traits_of_owner, trait_of_owner
 
 _UNSAVED = "the ownership records cannot be saved"
 

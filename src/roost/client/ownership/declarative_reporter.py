@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.drivers.driver import DeclaringDriver, checked_declaration
 from roost.client.errors import (
     DeclarationRefused,
@@ -21,8 +20,6 @@ from roost.client.errors import (
 from roost.client.outcome import Outcome, outcome_of
 from roost.client.ownership.declaration_driver import DeclarationDriver, TreeOwnership
 from roost.client.ownership.known_server import KnownServer
-from roost.client.ownership.owner_names import trait_of_owner
-from roost.client.ownership.record import child_uuid
 from roost.client.ownership.store import OwnershipStore
 from roost.client.ownership.three_way_merge import (
     MISSING_REPORTS,
@@ -31,9 +28,11 @@ from roost.client.ownership.three_way_merge import (
 )
 from roost.client.placement.answers import UNKNOWN_TRAIT_ADVICE
 from roost.client.reading.lookup import ProviderFinder
-from roost.client.reporting.difference import Difference
 from roost.client.reporting.reporter import Reporter
 from roost.model.identifiers import is_custom
+from roost.model.trees.declaration import Declaration, DeclaredProvider
+from roost.model.trees.difference import Difference
+from roost.model.trees.owner_names import child_uuid, trait_of_owner
 
 _LOG = logging.getLogger(__name__)
 

@@ -16,22 +16,9 @@ import math
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
-from uuid import UUID, uuid5
 
-from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.provider_tree import ProviderData, ProviderTree
-
-
-def child_uuid(root_uuid: str, owner_trait: str, name: str) -> str:
-    """The uuid of a child, by the root that is declared above it, the owner and the child's name.
-
-    A child that is created anew is the same provider. The owner is a part of it: if two owners
-    create a child of one name at the same moment, the server tells which one did.
-
-    >>> child_uuid("aaaaaaaa-1111-4111-8111-111111111111", "CUSTOM_ROOST_OWNER_ME", "host_disk_0")
-    '32717707-8022-52b5-a601-6fb1c7ce5b1d'
-    """
-    return str(uuid5(UUID(root_uuid), f"{owner_trait}/{name}"))
+from roost.model.trees.declaration import Declaration, DeclaredProvider
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from threading import RLock
 import platformdirs
 
 from roost.client.errors import NotConfigured, PlacementError, RecordsInUse, RecordsUnavailable
-from roost.client.ownership.owner_names import is_owner_trait, owner_name
+from roost.client.ownership.owner_names import owner_name
 from roost.client.ownership.record import (
     OwnedProvider,
     OwnershipRecord,
@@ -29,6 +29,7 @@ from roost.client.ownership.record import (
 from roost.client.whole_file import DRAFT, replace_text
 from roost.model.identifiers import is_uuid
 from roost.model.secrets import shown_words
+from roost.model.trees.owner_names import is_owner_trait
 
 _LOG = logging.getLogger(__name__)
 

@@ -16,14 +16,19 @@ from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from roost.client.declaration import Declaration, DeclaredProvider, InventoryFields, UnreadProviders
 from roost.client.errors import DeclarationRefused, SuddenLoss
-from roost.client.ownership.owner_names import is_owner_trait
-from roost.client.ownership.record import Absence, OwnedProvider, OwnershipRecord, child_uuid
+from roost.client.ownership.record import Absence, OwnedProvider, OwnershipRecord
 from roost.client.provider_tree import ProviderData, ProviderTree
 from roost.model.identifiers import new_uuid
 from roost.model.inventory import DEFAULTS
 from roost.model.text import plain_number
+from roost.model.trees.declaration import (
+    Declaration,
+    DeclaredProvider,
+    InventoryFields,
+    UnreadProviders,
+)
+from roost.model.trees.owner_names import child_uuid, is_owner_trait
 
 MISSING_REPORTS = 3
 MISSING_SECONDS = 300.0

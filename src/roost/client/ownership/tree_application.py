@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Event
 
-from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.errors import (
     NotConfigured,
     PlacementAPIConnectFailure,
@@ -28,6 +27,7 @@ from roost.client.reporting.host_cache import KnownNames
 from roost.client.reporting.reporter import Reporter
 from roost.client.transport import Transport
 from roost.model.identifiers import new_uuid
+from roost.model.trees.declaration import Declaration, DeclaredProvider
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from roost.client.declaration import Declaration, DeclaredProvider
 from roost.client.errors import ResourceProviderRetrievalFailed
-from roost.client.ownership.owner_names import is_owner_trait, owner_of_trait
 from roost.client.placement import Placement
 from roost.client.provider_tree import (
     LEVELS_MAX,
@@ -20,6 +18,8 @@ from roost.client.provider_tree import (
 from roost.client.reading.cloud_reader import THREADS, CloudReader
 from roost.client.reading.parallel import in_order
 from roost.model.inventory import DEFAULTS
+from roost.model.trees.declaration import Declaration, DeclaredProvider
+from roost.model.trees.owner_names import is_owner_trait, owner_of_trait
 
 INVENTORY_FIELDS = ("total", *DEFAULTS)
 """The fields of an inventory that a declaration can have."""

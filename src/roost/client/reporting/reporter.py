@@ -29,11 +29,12 @@ from roost.client.outcome import finding_out
 from roost.client.placement import Placement
 from roost.client.provider_tree import ProviderSubTree, ProviderTree
 from roost.client.reading.cloud_reader import THREADS, CloudReader, demanding_existence
-from roost.client.reporting.difference import Difference, difference
+from roost.client.reporting.difference import difference
 from roost.client.reporting.host_cache import HostCache, KnownNames
 from roost.client.reporting.tree_writer import StepwiseWriter, TreeWriter
 from roost.client.transport import Transport
 from roost.model.identifiers import new_uuid
+from roost.model.trees.difference import Difference
 
 LOG = logging.getLogger(__name__)
 

@@ -16,16 +16,16 @@ from roost.client.errors import (
 from roost.client.placement import Placement, ProviderBody
 from roost.client.provider_tree import ProviderTree
 from roost.client.reading.cloud_reader import ASSOCIATIONS, CloudReader, demanding_existence
-from roost.client.reporting.difference import (
+from roost.client.reporting.difference import has_changed
+from roost.client.reporting.host_cache import KnownNames
+from roost.model.trees.difference import (
     AssociationKind,
     Difference,
     ProviderChange,
     ProviderCreation,
     ProviderDeletion,
     ProviderMove,
-    has_changed,
 )
-from roost.client.reporting.host_cache import KnownNames
 
 _UPDATES: Mapping[AssociationKind, Callable[[ProviderTree, str, Any, int], Any]] = {
     AssociationKind.INVENTORY: ProviderTree.update_inventory,

@@ -12,7 +12,6 @@ from typing import Any
 
 import yaml
 
-from roost.client.declaration import Declaration, DeclaredProvider, InventoryFields
 from roost.client.provider_tree import LEVELS_MAX, providers_too_deep
 from roost.client.tree_file.schema import (
     FILE,
@@ -25,6 +24,7 @@ from roost.client.tree_file.yaml_lines import FileProblem, Located, locate, take
 from roost.model.errors import OperatorError
 from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.text import nearest, own_lines
+from roost.model.trees.declaration import Declaration, DeclaredProvider, InventoryFields
 
 NAMES_LOOKED_FOR = 20
 """For how many missing parents of a file there is a suggestion: each takes milliseconds."""

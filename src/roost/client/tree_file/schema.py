@@ -11,11 +11,11 @@ import os_resource_classes
 import os_traits
 from jsonschema import Draft202012Validator, FormatChecker, ValidationError
 
-from roost.client.ownership.owner_names import OWNER_LENGTH_MAX
 from roost.client.tree_file.yaml_lines import FileProblem, Located
 from roost.model.identifiers import CUSTOM_PREFIX, NAME_LENGTH_MAX, is_custom_name, is_uuid
 from roost.model.inventory import INTEGER_MAX
 from roost.model.text import nearest
+from roost.model.trees.owner_names import OWNER_LENGTH_MAX
 
 PROVIDER_NAME_LENGTH_MAX = 200
 

@@ -7,19 +7,20 @@ allocations have to follow. Each use case here is one transaction.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
 from roost.model.identifiers import canonical_uuid
 from roost.model.inventory import Inventory
 from roost.model.providers import Provider
+from roost.model.trees.owned import NOTHING
 from roost.service.errors import Conflict, ConflictCause, ErrorCode, Invalid
 from roost.service.questions.provider_list import resolve_provider
 from roost.service.tables.inventories import hold_classes
 from roost.store.connections.errors import Retry
 from roost.store.journal.writing import record_usages
-from roost.store.rows import aggregates, claims, inventories, providers, traits
+from roost.store.rows import aggregates, claims, inventories, ownership, providers, traits
 from roost.store.rows.claims import AllocationRow, ClaimScope, LockedRows, WantedNames
 from roost.store.rows.consumers import consumers_of_provider
 from roost.store.transaction import Finished, Transaction
@@ -75,6 +76,7 @@ def adopt_provider(
             ConflictCause.EXISTS,
         )
     providers.set_uuid(transaction, before, uuid)
+    ownership.follow_uuid(transaction, before.id, before.uuid, uuid)
     return transaction.finish((before, resolve_provider(transaction.connection, uuid)))
 
 
@@ -128,6 +130,7 @@ def merge_providers(
     _move_inventories(transaction, target, moving, class_ids)
     gained_traits = _move_traits(transaction, source, target)
     gained_aggregates = _move_aggregates(transaction, source, target)
+    _move_ownership(transaction, source, target, (moving, gained_traits, gained_aggregates))
     for child in children:
         below = providers.subtree_ids(transaction.connection, child)
         providers.move_provider(transaction, child, below, target)
@@ -268,6 +271,24 @@ def _move_aggregates(transaction: Transaction, source: Provider, target: Provide
             transaction, target, [found[0] for found in ids.values()], moves_generation=False
         )
     return new
+
+
+def _move_ownership(
+    transaction: Transaction,
+    source: Provider,
+    target: Provider,
+    moved: tuple[Collection[str], Collection[str], Collection[str]],
+) -> None:
+    """Let the owners of what has moved own it on the target: inventories, traits, aggregates."""
+    found = ownership.owners_of(transaction.connection, [source.id, target.id])
+    owners = dict(found.get(target.id, {}))
+    classes, traits_, aggregates_ = map(set, moved)
+    for owner, parts in found.get(source.id, {}).items():
+        gained = replace(parts.among(classes, traits_, aggregates_), created=False)
+        if gained:
+            owners[owner] = owners.get(owner, NOTHING).united(gained)
+    if owners != found.get(target.id, {}):
+        ownership.replace_owners(transaction, target.id, target.uuid, owners)
 
 
 def _begins_with(name: str, host: str) -> bool:

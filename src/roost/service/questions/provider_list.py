@@ -137,16 +137,21 @@ def _is_passed_by_none(forest: Forest, part: ProviderFilter) -> bool:
 
 def resolve_provider(connection: Connection, reference: str) -> Provider:
     """The provider with this uuid or name. A uuid that is also a name means the uuid."""
+    found = find_referenced(connection, reference)
+    if found is None:
+        raise no_such_provider(reference)
+    return found
+
+
+def find_referenced(connection: Connection, reference: str) -> Provider | None:
+    """Like `resolve_provider`; `None` if there is no such provider."""
     found = None
     if is_uuid(reference):
         uuid = canonical_uuid(reference)
         found = providers.find_provider(connection, reference) or (
             providers.find_provider(connection, uuid) if uuid != reference else None
         )
-    found = found or providers.find_provider_by_name(connection, reference)
-    if found is None:
-        raise no_such_provider(reference)
-    return found
+    return found or providers.find_provider_by_name(connection, reference)
 
 
 def no_such_provider(reference: str) -> NotFound:

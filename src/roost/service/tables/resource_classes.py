@@ -27,7 +27,7 @@ def create_resource_class(transaction: Transaction, name: str) -> Finished[None]
         raise Conflict(
             f"Conflicting resource class already exists: {name}", cause=ConflictCause.EXISTS
         )
-    vocabulary.insert_resource_class(transaction, name)
+    vocabulary.insert_resource_classes(transaction, [name])
     return transaction.finish()
 
 
@@ -35,7 +35,7 @@ def ensure_resource_class(transaction: Transaction, name: str) -> Finished[bool]
     """Create the custom class if it does not exist; return whether it was created."""
     is_new = vocabulary.find_resource_class(transaction.connection, name) is None
     if is_new:
-        vocabulary.insert_resource_class(transaction, name)
+        vocabulary.insert_resource_classes(transaction, [name])
     return transaction.finish(is_new)
 
 

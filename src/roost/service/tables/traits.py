@@ -63,7 +63,7 @@ def ensure_trait(transaction: Transaction, name: str) -> Finished[tuple[Name, bo
     found = vocabulary.find_trait(transaction.connection, name)
     if found is not None:
         return transaction.finish((found, False))
-    vocabulary.insert_trait(transaction, name)
+    vocabulary.insert_traits(transaction, [name])
     return transaction.finish((get_trait(transaction.connection, name), True))
 
 

@@ -27,6 +27,7 @@ from roost.store.tables import (
     metadata,
     resource_classes,
     resource_providers,
+    roost_ownership,
 )
 from roost.store.transfer import LAYOUT
 
@@ -51,7 +52,11 @@ def check_database(connection: Connection) -> tuple[Finding, ...]:
     checks = (
         *_provider_checks(),
         *_reference_checks(with_types=with_types),
-        *value_checks(dialect, with_types=with_types),
+        *value_checks(
+            dialect,
+            with_types=with_types,
+            with_ownership=sa.inspect(connection).has_table(roost_ownership.name),
+        ),
     )
     findings += [check.run(connection) for check in checks]
     findings.append(_check_standard_classes(connection))

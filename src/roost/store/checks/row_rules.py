@@ -27,6 +27,7 @@ from roost.store.tables import (
     resource_provider_aggregates,
     resource_provider_traits,
     resource_providers,
+    roost_ownership,
     traits,
     users,
 )
@@ -46,7 +47,12 @@ POSITIVE = frozenset(
 )
 NAMES = (resource_classes.c.name, traits.c.name, consumer_types.c.name)
 EXTERNAL_IDS = (projects.c.external_id, users.c.external_id)
-UUIDS = (resource_providers.c.uuid, consumers.c.uuid, placement_aggregates.c.uuid)
+UUIDS = (
+    resource_providers.c.uuid,
+    consumers.c.uuid,
+    placement_aggregates.c.uuid,
+    roost_ownership.c.provider_uuid,
+)
 # Columns that the schema lets be null, and that no route leaves null.
 NEVER_NULL = frozenset(
     {

@@ -28,15 +28,18 @@ from roost.store.tables import (
     inventories,
     placement_aggregates,
     resource_providers,
+    roost_ownership,
 )
 from roost.store.transfer import LAYOUT
 
 _UUID_DIGITS = "^[{]?[0-9a-fA-F]{32}[}]?$"
 
 
-def value_checks(dialect: Dialect, *, with_types: bool) -> Iterator[RowCheck]:
-    """The checks; without the types of consumers where the schema has none."""
+def value_checks(dialect: Dialect, *, with_types: bool, with_ownership: bool) -> Iterator[RowCheck]:
+    """The checks; without the types of consumers, or the owners, where the schema has none."""
     for part in LAYOUT:
+        if part.is_optional and not with_ownership:
+            continue
         if with_types or part.table is not consumer_types:
             yield _value_check(part.table, dialect, with_types)
     for table, name in ((consumers, "consumer"), (placement_aggregates, "aggregate")):
@@ -54,6 +57,14 @@ def value_checks(dialect: Dialect, *, with_types: bool) -> Iterator[RowCheck]:
         "consumers with two allocations of one class of one provider, of which answers show one",
         "Replace the allocations of these consumers with PUT /allocations/{consumer}.",
     )
+    if with_ownership:
+        yield RowCheck(
+            "ownership",
+            Level.WARNING,
+            _ownership_of_none(),
+            "providers that exist no more and have owners, because another service deleted them",
+            "No action is necessary: such a row counts for nothing.",
+        )
     yield RowCheck(
         "capacity",
         Level.WARNING,
@@ -61,6 +72,15 @@ def value_checks(dialect: Dialect, *, with_types: bool) -> Iterator[RowCheck]:
         "resource providers that are used beyond their capacity, because an inventory shrank or "
         "claims of the reference raced",
         "No action is necessary: they get no further claim until consumers leave.",
+    )
+
+
+def _ownership_of_none() -> sa.Select[Any]:
+    owned, providers = roost_ownership, resource_providers
+    return (
+        sa.select(owned.c.provider_uuid)
+        .outerjoin_from(owned, providers, providers.c.id == owned.c.provider_id)
+        .where(providers.c.id.is_(None))
     )
 
 

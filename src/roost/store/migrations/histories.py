@@ -108,7 +108,7 @@ PLACEMENT = History(
 ROOST = History(
     name="roost",
     version_table="roost_schema_version",
-    revisions=(roost.JOURNAL, roost.USAGES, roost.ORIGIN),
+    revisions=(roost.JOURNAL, roost.USAGES, roost.ORIGIN, roost.OWNERSHIP),
 )
 
 # A version whose newest revision is this one, or a later one, may serve on the tables of ROOST's

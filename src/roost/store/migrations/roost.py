@@ -6,8 +6,8 @@ import uuid
 
 import sqlalchemy as sa
 
-from roost.store.dialect import EVER_HIGHER_IDS, WIDE_KEY, dialect_of
-from roost.store.migrations.steps import Revision, Steps
+from roost.store.dialect import EVER_HIGHER_IDS, LONG_TEXT, WIDE_KEY, dialect_of
+from roost.store.migrations.steps import Revision, Steps, key
 
 
 def create_journal(steps: Steps) -> None:
@@ -53,6 +53,22 @@ def add_origin(steps: Steps) -> None:
             steps.operations.add_column("roost_changes", column)
 
 
+def create_ownership(steps: Steps) -> None:
+    """Create `roost_ownership`: which owner declared which parts of providers."""
+    steps.create_table(
+        "roost_ownership",
+        key(),
+        sa.Column("created_at", sa.DateTime, nullable=False),
+        sa.Column("owner", sa.String(100), nullable=False),
+        sa.Column("provider_id", sa.Integer, nullable=False),
+        sa.Column("provider_uuid", sa.String(36), nullable=False),
+        sa.Column("content", LONG_TEXT, nullable=False),
+        sa.UniqueConstraint("provider_id", "owner", name="uniq_roost_ownership0provider_owner"),
+    )
+    steps.create_index("roost_ownership_owner_idx", "roost_ownership", "owner")
+
+
 JOURNAL = Revision("roost_0001", create_journal)
 USAGES = Revision("roost_0002", add_usages)
 ORIGIN = Revision("roost_0003", add_origin)
+OWNERSHIP = Revision("roost_0004", create_ownership)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain
+from typing import TypeAlias
 
 from sqlalchemy import (
     Connection,
     bindparam,
-    delete,
     func,
     literal_column,
     or_,
@@ -20,7 +20,7 @@ from roost.model.identifiers import canonical_uuid, is_uuid
 from roost.model.providers import Provider
 from roost.store.journal.writing import ChangeKind, record_changes
 from roost.store.rows.providers import VISIBLE_PROVIDERS, increment_generations
-from roost.store.statements import InsertRows, Query, Statement, chunks
+from roost.store.statements import DeletePairs, InsertRows, Query, Statement, chunks
 from roost.store.tables import (
     placement_aggregates,
     resource_provider_aggregates,
@@ -64,12 +64,13 @@ _PRESENT = Statement(
 )
 _INSERT = InsertRows(placement_aggregates)
 _JOIN = InsertRows(resource_provider_aggregates)
-_LEAVE = Statement.among(
+_LEAVE = DeletePairs(
+    resource_provider_aggregates.c.resource_provider_id,
     resource_provider_aggregates.c.aggregate_id,
-    delete(resource_provider_aggregates).where(
-        resource_provider_aggregates.c.resource_provider_id == bindparam("provider_id")
-    ),
 )
+
+# Provider's id and aggregate's id.
+Membership: TypeAlias = tuple[int, int]
 
 
 def provider_aggregates(connection: Connection, uuid: str) -> tuple[int, list[str]] | None:
@@ -121,13 +122,39 @@ def replace_provider_aggregates(
     provider_id = {"provider_id": provider.id}
     (rows,) = transaction.read([_PRESENT.bound(transaction, provider_id)])
     present, wanted = {id_ for (id_,) in rows}, set(ids)
-    new = [
-        {"created_at": transaction.now, "resource_provider_id": provider.id, "aggregate_id": id_}
-        for id_ in sorted(wanted - present)
-    ]
-    transaction.write(_LEAVE.bound_chunks(transaction, sorted(present - wanted), provider_id))
-    transaction.write(_JOIN.bound(transaction, new))
+    _write(
+        transaction,
+        joined=[(provider.id, id_) for id_ in sorted(wanted - present)],
+        left=[(provider.id, id_) for id_ in sorted(present - wanted)],
+    )
     if moves_generation:
         increment_generations(transaction, [provider.id])
     if moves_generation or present != wanted:
         record_changes(transaction, ChangeKind.AGGREGATES, [(provider.id, provider.uuid)])
+
+
+def change_memberships(
+    transaction: Transaction,
+    providers: Iterable[tuple[int, str]],
+    *,
+    joined: Iterable[Membership],
+    left: Iterable[Membership],
+) -> None:
+    """Let locked providers, which are given as (id, uuid), join aggregates and leave others."""
+    _write(transaction, joined, left)
+    record_changes(transaction, ChangeKind.AGGREGATES, providers)
+
+
+def _write(
+    transaction: Transaction, joined: Iterable[Membership], left: Iterable[Membership]
+) -> None:
+    transaction.write(_LEAVE.bound(transaction, left))
+    new = [
+        {
+            "created_at": transaction.now,
+            "resource_provider_id": provider_id,
+            "aggregate_id": aggregate_id,
+        }
+        for provider_id, aggregate_id in joined
+    ]
+    transaction.write(_JOIN.bound(transaction, new))

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, bindparam, delete, func, literal_column, sele
 from roost.model.inventory import Inventory
 from roost.store.journal.writing import ChangeKind, record_details
 from roost.store.rows.providers import VISIBLE_PROVIDERS
-from roost.store.statements import InsertRows, Query, Statement, UpdateRows
+from roost.store.statements import BoundStatement, InsertRows, Query, Statement, UpdateRows
 from roost.store.tables import (
     allocations,
     inventories,
@@ -98,9 +98,16 @@ def present_inventories(
     return {(provider_id, class_id): id_ for provider_id, class_id, id_ in rows}
 
 
+def allocation_queries(
+    transaction: Transaction, provider_ids: Iterable[int]
+) -> list[BoundStatement]:
+    """The queries for the classes of these providers of which there are allocations."""
+    return _ALLOCATED.bound_chunks(transaction, provider_ids)
+
+
 def allocated_classes(transaction: Transaction, provider_ids: Iterable[int]) -> set[InventoryKey]:
     """The classes of these providers of which there are allocations."""
-    (rows,) = transaction.read(_ALLOCATED.bound_chunks(transaction, provider_ids))
+    (rows,) = transaction.read(allocation_queries(transaction, provider_ids))
     return set(rows)
 
 

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, bindparam, delete, func, literal_column, select, update
+from sqlalchemy import (
+    Connection,
+    Select,
+    bindparam,
+    delete,
+    func,
+    literal_column,
+    null,
+    select,
+    update,
+)
 
 from roost.model.providers import Provider
 from roost.store.connections.errors import Retry
 from roost.store.journal.writing import ChangeDetail, ChangeKind, ProviderEvent, record_details
-from roost.store.statements import CHUNK_LENGTH, BoundStatement, Query, Statement, insert_row
+from roost.store.statements import (
+    CHUNK_LENGTH,
+    BoundStatement,
+    InsertRows,
+    Query,
+    Statement,
+    UpdateRows,
+    insert_row,
+)
 from roost.store.tables import (
     allocations,
     inventories,
     resource_provider_aggregates,
     resource_provider_traits,
     resource_providers,
+    roost_ownership,
     stored_time,
 )
 from roost.store.transaction import Transaction
@@ -47,6 +66,10 @@ _BY_UUID = Query(PROVIDERS.where(_columns.uuid == bindparam("uuid")))
 _BY_ID = Query(PROVIDERS.where(_columns.id == bindparam("id")))
 _BY_IDS = Query.among(_columns.id, PROVIDERS)
 _BY_NAME = Query(PROVIDERS.where(_columns.name == bindparam("name")))
+_TAKEN = [
+    Query.among(column, select(_columns.uuid, _columns.name))
+    for column in (_columns.uuid, _columns.name)
+]
 _NAMES = Query.among(_columns.uuid, select(_columns.uuid, _columns.name))
 _GENERATIONS_OF_IDS = Query.among(_columns.id, select(_columns.id, _columns.generation))
 
@@ -96,10 +119,13 @@ _SET_UUID = _update(
 )
 _SET_PARENT = _update(parent_provider_id=bindparam("parent_id"))
 _SET_ROOT = _update(root_provider_id=bindparam("root_id"))
+_SEPARATE = _update(root_provider_id=null(), parent_provider_id=null())
+_INSERT = InsertRows(resource_providers)
+_REPARENT = UpdateRows(resource_providers, ["parent_provider_id"], common=["updated_at"])
 _DELETE_PARTS = [
     Statement.among(table.c.resource_provider_id, delete(table))
     for table in (inventories, resource_provider_traits, resource_provider_aggregates)
-]
+] + [Statement.among(roost_ownership.c.provider_id, delete(roost_ownership))]
 _DELETE = Statement.among(_columns.id, delete(resource_providers))
 
 
@@ -109,6 +135,16 @@ class SeenProvider(NamedTuple):
     id: int
     uuid: str
     generation: int
+
+
+class MemberRow(NamedTuple):
+    """A provider of a tree."""
+
+    id: int
+    uuid: str
+    name: str
+    generation: int
+    parent_id: int | None
 
 
 def provider_of(row: Sequence[Any]) -> Provider:
@@ -141,6 +177,19 @@ def find_provider_by_name(connection: Connection, name: str) -> Provider | None:
 def find_by_ids(connection: Connection, ids: Iterable[int]) -> list[Provider]:
     """Those of the providers that exist, in the order of their ids."""
     return [provider_of(row) for row in sorted(_BY_IDS.fetch_members(connection, ids))]
+
+
+def find_taken(
+    connection: Connection, uuids: Iterable[str], names: Iterable[str]
+) -> tuple[str, str] | None:
+    """The uuid and name of a row that has one of these, as the database compares names.
+
+    Invisible rows, which have no root, count.
+    """
+    for query, members in zip(_TAKEN, (uuids, names), strict=True):
+        for uuid, name in query.fetch_members(connection, members):
+            return uuid, name
+    return None
 
 
 def find_names(connection: Connection, uuids: Iterable[str]) -> dict[str, str]:
@@ -206,6 +255,11 @@ def provider_locks(transaction: Transaction, uuids: Iterable[str]) -> list[Bound
     if len(wanted) <= CHUNK_LENGTH:
         return _LOCK_BY_UUIDS.bound_chunks(transaction, wanted)
     ids = {id_ for (id_,) in _IDS.rows(transaction.connection, wanted)}
+    return id_locks(transaction, ids)
+
+
+def id_locks(transaction: Transaction, ids: Iterable[int]) -> list[BoundStatement]:
+    """The queries that lock the providers with these ids until the transaction ends."""
     return _LOCK_BY_IDS.bound_chunks(transaction, sorted(ids))
 
 
@@ -232,7 +286,7 @@ def lock_trees(
     """
     ids = {id_ for provider in providers for id_ in (provider.id, provider.root_id)} | set(also)
     _, *found = transaction.lock(
-        _LOCK_BY_IDS.bound_chunks(transaction, sorted(ids)),
+        id_locks(transaction, ids),
         *([_BY_UUID.bound(transaction, {"uuid": provider.uuid})] for provider in providers),
     )
     for provider, rows in zip(providers, found, strict=True):
@@ -274,6 +328,61 @@ def insert_provider(
     )
     ((row,),) = transaction.read([_BY_ID.bound(transaction, {"id": id_})])
     return provider_of(row)
+
+
+class NewChild(NamedTuple):
+    """A provider that comes below a parent."""
+
+    uuid: str
+    name: str
+    parent_id: int
+
+
+def insert_children(
+    transaction: Transaction, new: Sequence[NewChild], root_id: int, root_uuid: str
+) -> dict[str, int]:
+    """Make providers in a tree whose root is locked; their ids by uuid.
+
+    The database checks names and uuids.
+    """
+    rows = [
+        {
+            "created_at": transaction.now,
+            "uuid": child.uuid,
+            "name": child.name,
+            "generation": 0,
+            "parent_provider_id": child.parent_id,
+            "root_provider_id": root_id,
+        }
+        for child in new
+    ]
+    transaction.write(_INSERT.bound(transaction, rows))
+    queries = _GENERATIONS.bound_chunks(transaction, [child.uuid for child in new])
+    (found,) = transaction.read(queries)
+    ids = {uuid: id_ for id_, uuid, _ in found}
+    record_details(
+        transaction,
+        ChangeKind.PROVIDER,
+        (
+            (
+                ids[each.uuid],
+                each.uuid,
+                {"event": ProviderEvent.CREATED, "name": each.name, "root": root_uuid},
+            )
+            for each in new
+        ),
+    )
+    return ids
+
+
+def move_within_tree(
+    transaction: Transaction, parents: Mapping[tuple[int, str], int], root_uuid: str
+) -> None:
+    """Give providers, which are given as (id, uuid), other parents in the same locked tree."""
+    rows = [{"id": id_, "parent_provider_id": parent} for (id_, _), parent in parents.items()]
+    transaction.write(_REPARENT.bound(transaction, rows, {"updated_at": transaction.now}))
+    detail: ChangeDetail = {"event": ProviderEvent.MOVED, "root": root_uuid}
+    record_details(transaction, ChangeKind.PROVIDER, ((id_, uuid, detail) for id_, uuid in parents))
 
 
 def rename_provider(transaction: Transaction, provider: Provider, name: str) -> None:
@@ -340,17 +449,33 @@ def has_allocations(connection: Connection, provider: Provider) -> bool:
 
 def delete_provider(transaction: Transaction, provider: Provider) -> None:
     """Remove a locked provider that has neither children nor allocations, with all its parts."""
-    ids = [provider.id]
+    delete_providers(transaction, [provider], provider.root_uuid)
+
+
+def delete_providers(
+    transaction: Transaction, gone: Sequence[Provider | MemberRow], root_uuid: str
+) -> None:
+    """Remove locked providers of one tree that have no allocations, with all their parts.
+
+    All children of one of them are among them.
+    """
+    ids = [provider.id for provider in gone]
     for part in _DELETE_PARTS:
         transaction.write(part.bound_chunks(transaction, ids))
-    # MySQL refuses to delete a row that refers to itself.
-    transaction.write(_SET_ROOT.bound_chunks(transaction, ids, {"root_id": None}))
+    # MySQL refuses to delete a row that refers to itself, or that another row refers to.
+    transaction.write(_SEPARATE.bound_chunks(transaction, ids))
     transaction.write(_DELETE.bound_chunks(transaction, ids))
-    _record_event(
+    record_details(
         transaction,
-        provider.id,
-        provider.uuid,
-        {"event": ProviderEvent.DELETED, "name": provider.name, "root": provider.root_uuid},
+        ChangeKind.PROVIDER,
+        (
+            (
+                each.id,
+                each.uuid,
+                {"event": ProviderEvent.DELETED, "name": each.name, "root": root_uuid},
+            )
+            for each in gone
+        ),
     )
 
 

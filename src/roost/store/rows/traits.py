@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeAlias
 
-from sqlalchemy import Connection, bindparam, delete, func, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from roost.model.identifiers import Name
 from roost.model.providers import Provider
 from roost.store.journal.writing import ChangeKind, record_changes
 from roost.store.rows.providers import VISIBLE_PROVIDERS
-from roost.store.statements import InsertRows, Query, Statement
+from roost.store.statements import DeletePairs, InsertRows, Query
 from roost.store.tables import (
     resource_provider_traits,
     resource_providers,
@@ -37,12 +38,12 @@ _TRAITS = Query(
     .order_by(traits.c.name)
 )
 _ADD = InsertRows(resource_provider_traits)
-_REMOVE = Statement.among(
-    resource_provider_traits.c.trait_id,
-    delete(resource_provider_traits).where(
-        resource_provider_traits.c.resource_provider_id == bindparam("provider_id")
-    ),
+_REMOVE = DeletePairs(
+    resource_provider_traits.c.resource_provider_id, resource_provider_traits.c.trait_id
 )
+
+# Provider's id and trait's id.
+TraitKey: TypeAlias = tuple[int, int]
 
 
 def provider_traits(connection: Connection, uuid: str) -> tuple[int, list[Name]] | None:
@@ -65,10 +66,26 @@ def change_provider_traits(
     transaction: Transaction, provider: Provider, add: Iterable[int], remove: Iterable[int]
 ) -> None:
     """Add traits to a locked provider and remove traits from it, by their ids."""
+    change_traits(
+        transaction,
+        [(provider.id, provider.uuid)],
+        add=[(provider.id, id_) for id_ in add],
+        remove=[(provider.id, id_) for id_ in remove],
+    )
+
+
+def change_traits(
+    transaction: Transaction,
+    providers: Iterable[tuple[int, str]],
+    *,
+    add: Iterable[TraitKey],
+    remove: Iterable[TraitKey],
+) -> None:
+    """Add traits to locked providers, which are given as (id, uuid), and remove traits."""
+    transaction.write(_REMOVE.bound(transaction, remove))
     new = [
-        {"created_at": transaction.now, "trait_id": id_, "resource_provider_id": provider.id}
-        for id_ in add
+        {"created_at": transaction.now, "trait_id": trait_id, "resource_provider_id": provider_id}
+        for provider_id, trait_id in add
     ]
-    transaction.write(_REMOVE.bound_chunks(transaction, remove, {"provider_id": provider.id}))
     transaction.write(_ADD.bound(transaction, new))
-    record_changes(transaction, ChangeKind.TRAITS, [(provider.id, provider.uuid)])
+    record_changes(transaction, ChangeKind.TRAITS, providers)

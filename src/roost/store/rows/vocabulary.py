@@ -102,13 +102,16 @@ def resource_class_is_used(connection: Connection, resource_class: Name) -> bool
     return connection.execute(query.limit(1)).first() is not None
 
 
-def insert_resource_class(transaction: Transaction, name: str) -> None:
-    """Insert a custom class with the next id. The lock makes writers take turns."""
+def insert_resource_classes(transaction: Transaction, names: Iterable[str]) -> None:
+    """Insert custom classes with the next ids. The lock makes writers take turns."""
     lock_resource_class(transaction, os_resource_classes.VCPU)
     newest = transaction.connection.execute(select(func.max(resource_classes.c.id))).scalar()
-    id_ = max(FIRST_CUSTOM_CLASS_ID, (newest or 0) + 1)
-    row = {"created_at": transaction.now, "id": id_, "name": name}
-    transaction.write(_INSERT_CLASSES.bound(transaction, [row]))
+    first = max(FIRST_CUSTOM_CLASS_ID, (newest or 0) + 1)
+    rows = [
+        {"created_at": transaction.now, "id": id_, "name": name}
+        for id_, name in enumerate(names, first)
+    ]
+    transaction.write(_INSERT_CLASSES.bound(transaction, rows))
     record_vocabulary_change(transaction, ChangeKind.RESOURCE_CLASSES)
 
 
@@ -149,10 +152,10 @@ def _exact(row: Any, name: str) -> Name | None:
     return None if row is None or row.name != name else Name(*row)
 
 
-def insert_trait(transaction: Transaction, name: str) -> None:
-    """Insert a custom trait; `IntegrityError` if it exists."""
-    row = {"created_at": transaction.now, "name": name}
-    transaction.write(_INSERT_TRAITS.bound(transaction, [row]))
+def insert_traits(transaction: Transaction, names: Iterable[str]) -> None:
+    """Insert custom traits; `IntegrityError` if one exists."""
+    rows = [{"created_at": transaction.now, "name": name} for name in names]
+    transaction.write(_INSERT_TRAITS.bound(transaction, rows))
     record_vocabulary_change(transaction, ChangeKind.TRAIT_NAMES)
 
 

@@ -36,6 +36,7 @@ from roost.api.http.json_schemas import (
     STRING,
     AnswerSchema,
     described,
+    flag,
     list_of,
     mapping,
     members,
@@ -45,12 +46,14 @@ from roost.api.http.responses import Response, json_response
 from roost.api.http.streamed_lists import AT_ONCE_MAX
 from roost.api.routing import JSON, LINES, QueryString, Route, Success, routes_of
 from roost.api.services import Services
+from roost.model.identifiers import canonical_uuid
+from roost.model.trees.owned import OwnedParts
 from roost.search.forest.forest import Forest
 from roost.search.forest.rows import IntColumn
 from roost.search.roots import MatchingRoots, RootFilter
 from roost.search.trees import WholeProvider, WholeTree, root_ids, tree_sizes
 from roost.service.questions.provider_list import no_such_provider, resolve_provider
-from roost.service.questions.trees import ReadTrees, generations_of, read_trees
+from roost.service.questions.trees import ReadTrees, StoredFacts, facts_of, read_trees
 from roost.turns import Turn
 
 _LENGTH_MAX = 1000
@@ -73,6 +76,20 @@ _PROVIDER = {
         mapping(CLASS_NAME, members(SHOWN_FIELDS)), "The inventories, by resource class."
     ),
     "usages": described(AMOUNTS, "What consumers hold of each inventory."),
+    "owners": described(
+        {
+            "type": "object",
+            "additionalProperties": members(
+                created=flag("The owner has created the provider."),
+                inventories=described(
+                    mapping(CLASS_NAME, list_of(STRING)), "The declared fields, by resource class."
+                ),
+                traits=list_of(STRING),
+                aggregates=list_of(STRING),
+            ),
+        },
+        "What each owner has declared of it by `PUT /roost/trees`.",
+    ),
 }
 _TREE = AnswerSchema.of(
     "Tree",
@@ -170,7 +187,7 @@ def show_tree(services: Services, request: Request) -> Response:
         found = _read(services, turn, [provider.id])
         if provider.id not in found.trees:
             raise no_such_provider(reference)
-        return json_response(_content(found.trees[provider.id], found.generations))
+        return json_response(_content(found.trees[provider.id], found.facts))
 
 
 class _Roots(NamedTuple):
@@ -236,7 +253,7 @@ def _texts(services: Services, turn: Turn, found: _Roots) -> Iterator[list[bytes
         read = _read(services, turn, ids)
         trees = ((id_, read.trees[id_]) for id_ in ids if id_ in read.trees)
         yield [
-            orjson.dumps(_content(tree, read.generations))
+            orjson.dumps(_content(tree, read.facts))
             for id_, tree in trees
             if tree.providers[0].id == id_
         ]
@@ -247,30 +264,41 @@ def _read(services: Services, turn: Turn, ids: Sequence[int]) -> ReadTrees:
     return read_trees(
         ids,
         lambda: forest_aside(services, turn),
-        lambda some: services.read(generations_of, some),
+        lambda some: services.read(facts_of, some),
     )
 
 
-def _content(tree: WholeTree, generations: Mapping[int, int]) -> dict[str, Any]:
+def _content(tree: WholeTree, facts: Mapping[int, StoredFacts]) -> dict[str, Any]:
     return {
-        "providers": [_provider_content(each, generations) for each in tree.providers],
+        "providers": [_provider_content(each, facts[each.id]) for each in tree.providers],
         "sharing_providers": [
-            _provider_content(each, generations) for each in tree.sharing_providers
+            _provider_content(each, facts[each.id]) for each in tree.sharing_providers
         ],
     }
 
 
-def _provider_content(provider: WholeProvider, generations: Mapping[int, int]) -> dict[str, Any]:
+def _provider_content(provider: WholeProvider, facts: StoredFacts) -> dict[str, Any]:
     return {
         "name": provider.name,
         "uuid": provider.uuid,
         **({} if provider.parent is None else {"parent": provider.parent}),
-        "generation": generations[provider.id],
+        "generation": facts.generation,
         "traits": provider.traits,
         "aggregates": provider.aggregates,
         "inventories": provider.inventories,
         "usages": provider.used,
+        "owners": _owners(provider, facts.owners) if facts.owners else {},
     }
+
+
+def _owners(provider: WholeProvider, owners: Mapping[str, OwnedParts]) -> dict[str, Any]:
+    """What each owner owns of what the provider has."""
+    traits, aggregates = set(provider.traits), set(map(canonical_uuid, provider.aggregates))
+    there = {
+        owner: parts.among(provider.inventories.keys(), traits, aggregates)
+        for owner, parts in owners.items()
+    }
+    return {owner: parts.as_json() for owner, parts in there.items() if parts}
 
 
 def _lines(body: bytes | Iterator[bytes]) -> Response:

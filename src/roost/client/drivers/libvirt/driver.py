@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from roost.client.declaration import Declaration
 from roost.client.drivers.driver import DeclaringDriver
 from roost.client.drivers.libvirt.capabilities import read_cpu, read_nodes, whole_cpu
 from roost.client.drivers.libvirt.node_devices import read_disks, read_pci_functions
@@ -16,6 +15,7 @@ from roost.client.drivers.machine.tree import declare_machine
 from roost.client.drivers.machine.values import DeviceKind, Machine, MachineUnreadable
 from roost.client.errors import NotConfigured
 from roost.model.text import without_user_info
+from roost.model.trees.declaration import Declaration
 
 _LOG = logging.getLogger(__name__)
 

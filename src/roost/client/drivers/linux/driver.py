@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from roost.client.declaration import Declaration
 from roost.client.drivers.driver import DeclaringDriver
 from roost.client.drivers.linux.captures import open_files
 from roost.client.drivers.linux.disks import read_disks
@@ -29,6 +28,7 @@ from roost.client.drivers.machine.values import (
     MachineUnreadable,
     UnreadDevices,
 )
+from roost.model.trees.declaration import Declaration
 
 
 @dataclass(kw_only=True)

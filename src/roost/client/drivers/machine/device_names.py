@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import takewhile
 
-from roost.client.declaration import UnreadProviders
 from roost.client.drivers.machine.values import DeviceKind, Disk, UnreadDevices
+from roost.model.trees.declaration import UnreadProviders
 
 _LOG = logging.getLogger(__name__)
 

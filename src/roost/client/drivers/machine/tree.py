@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import ceil
 
-from roost.client.declaration import Declaration, DeclaredProvider, InventoryFields
 from roost.client.drivers.machine.cpu_traits import cpu_traits
 from roost.client.drivers.machine.device_names import (
     device_name,
@@ -17,6 +16,7 @@ from roost.client.drivers.machine.device_names import (
 from roost.client.drivers.machine.options import MachineOptions
 from roost.client.drivers.machine.pci_offers import is_endpoint, pci_offer, pci_traits
 from roost.client.drivers.machine.values import DeviceKind, Machine, NumaNode, PciFunction
+from roost.model.trees.declaration import Declaration, DeclaredProvider, InventoryFields
 
 _KIB_OF_MB = 1024
 _BYTES_OF_GB = 1024**3
