@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import capacity
 import claims
+import commands
 import declaration
 import explain
 import explosion
@@ -50,6 +51,7 @@ SCENARIOS: dict[str, Scenario] = {
     "followers": followers.run,
     "declaration": declaration.run,
     "pages": pages.run,
+    "commands": commands.run,
     "scale": scale.run,
 }
 QUICK = (

@@ -163,7 +163,7 @@ def test_a_miss_tells_the_amount_that_was_asked_for(api: ApiClient, amount: int)
     build_world(api, WORLD)
     (miss, *_) = explained(api, f"resources=VCPU:{amount}")["misses"]
     assert {lack["wanted"] for lack in miss["lacks"]} == {amount}
-    assert all(f"{amount} are wanted" in lack["text"] for lack in miss["lacks"])
+    assert all(f"{amount:,} are wanted" in lack["text"] for lack in miss["lacks"])
 
 
 def test_misses_come_nearest_and_hints_have_candidates(api: ApiClient) -> None:

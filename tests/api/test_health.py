@@ -14,7 +14,7 @@ from roost.configuration.limit_log import LINES_MAX, LimitLog
 from roost.store.connections.errors import DatabaseAway
 from roost.store.database import Database
 from roost.store.migrations import histories
-from roost.store.migrations.histories import ROOST
+from roost.store.migrations.histories import PLACEMENT, ROOST
 from roost.store.tables import roost_meta
 from support.api_client import ApiClient, application_client, settings_for
 
@@ -36,6 +36,7 @@ def test_a_process_is_ready_when_database_schema_and_forest_are(api: ApiClient) 
     checks = answer.json["checks"]
     assert list(checks) == ["serving", "database", "schema", "forest"]
     assert all(check["ok"] for check in checks.values())
+    assert f"{PLACEMENT.head} and {ROOST.head}" in checks["schema"]["text"]
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+from uuid import uuid4
+
 import pytest
 
+from roost.client.errors import UnreadableAnswer
 from roost.client.placement import Placement
+from roost.client.placement.answers import PROVIDER_FIELDS
+from roost.client.questions import Questions
 from roost.client.reading import cloud_reader
+from roost.client.reading.cloud_provider import CloudProvider
 from roost.client.reading.cloud_reader import (
     ASSOCIATIONS,
     CloudReader,
@@ -14,6 +22,7 @@ from roost.client.reading.cloud_reader import (
 )
 from roost.client.reading.consumers import ConsumerReader, consumers_of
 from roost.testing import FakePlacement
+from roost.testing.faults import error_answer, json_answer
 
 CONSUMER = "c0ffee00-0000-0000-0000-000000000001"
 OTHER_CONSUMER = "c0ffee00-0000-0000-0000-000000000002"
@@ -89,6 +98,112 @@ def test_a_provider_that_is_deleted_meanwhile_is_left_out(
     )
     found = reader.providers(facets=[Facet.INVENTORIES])
     assert sorted(provider.name for provider in found) == ["other", "rack", "shelf"]
+
+
+@pytest.fixture
+def cloud() -> FakePlacement:
+    """Trees of several levels, a pool that shares, one that is no root, and consumers."""
+    made = FakePlacement()
+    rack = "aaaaaaaa-0000-4000-8000-000000000001"
+    pool = {"DISK_GB": {"total": 500, "reserved": 10, "step_size": 5}}
+    sharing = ("MISC_SHARES_VIA_AGGREGATE",)
+    made.add_provider("pool", inventories=pool, traits=sharing, aggregates=(rack,))
+    made.add_provider("shelf", inventories={"VCPU": {"total": 2}})
+    made.add_provider("drawer", "shelf", inventories=pool, traits=sharing, aggregates=(rack,))
+    for number in range(5):
+        host, node = f"host-{number}", f"numa-{number}"
+        made.add_provider(host, traits=("CUSTOM_GOLD",), aggregates=(rack,) if number % 2 else ())
+        made.add_provider(node, host, inventories={"VCPU": {"total": 8, "allocation_ratio": 4.0}})
+        made.add_provider(f"card-{number}", node, inventories={"VGPU": {"total": number + 1}})
+        uuid = f"c0ffee00-0000-0000-0000-{number:012}"
+        made.claim(uuid, {node: {"VCPU": number + 1}, "pool": {"DISK_GB": 5}})
+    return made
+
+
+def plain(found: Iterable[CloudProvider]) -> list[CloudProvider]:
+    """The providers, with the fields that the client reads."""
+    return [
+        replace(provider, body={field: provider.body[field] for field in PROVIDER_FIELDS})
+        for provider in found
+    ]
+
+
+def by_uuid(found: Iterable[CloudProvider]) -> dict[str, CloudProvider]:
+    return {provider.uuid: provider for provider in plain(found)}
+
+
+def test_whole_trees_and_a_walk_find_the_same(cloud: FakePlacement) -> None:
+    whole, walk = CloudReader(Questions(cloud)), CloudReader(Placement(cloud))
+    node = Placement(cloud).provider(cloud.uuid("numa-3"))
+    assert node is not None
+    facets = (*ASSOCIATIONS, Facet.USAGES)
+    choices = {
+        18: ProviderChoice(),
+        3: ProviderChoice(in_trees=[cloud.uuid("card-1")]),
+        2: ProviderChoice(below=[node]),
+        6: ProviderChoice(in_trees=[cloud.uuid("host-1"), cloud.uuid("host-2"), str(uuid4())]),
+    }
+    for count, chosen in choices.items():
+        cloud.requests.clear()
+        found = by_uuid(whole.providers(chosen, facets))
+        asked = {request.path for request in cloud.requests} - {"/"}
+        assert all(path.startswith("/roost/trees") for path in asked)
+        assert found == by_uuid(walk.providers(chosen, facets))
+        assert len(found) == count
+
+
+def test_whole_trees_and_a_walk_find_the_same_trees(cloud: FakePlacement) -> None:
+    whole, walk = CloudReader(Questions(cloud)), CloudReader(Placement(cloud))
+
+    def trees(
+        reader: CloudReader,
+    ) -> dict[str, tuple[list[CloudProvider], dict[str, CloudProvider]]]:
+        return {
+            tree.providers[0].name: (plain(tree.providers), by_uuid(tree.sharing))
+            for tree in reader.whole_trees()
+        }
+
+    found = trees(whole)
+    assert found == trees(walk)
+    assert set(found["host-1"][1]) == {cloud.uuid("pool"), cloud.uuid("drawer")}
+    for name in ("host-1", "shelf", "numa-2"):
+        root = cloud.uuid(name)
+        assert whole.tree_and_usages(root)[1] == walk.tree_and_usages(root)[1]
+        one, other = whole.tree(root), walk.tree(root)
+        assert set(one.get_provider_uuids()) == set(other.get_provider_uuids())
+        for uuid in one.get_provider_uuids():
+            assert one.data(uuid) == other.data(uuid)
+    assert whole.whole_tree(str(uuid4())) == walk.whole_tree(str(uuid4()))
+
+
+@pytest.mark.parametrize("parents", [(), (None, None), (None, "none"), ("b", "a"), (None, "b")])
+def test_providers_that_are_no_tree_are_no_answer(
+    cloud: FakePlacement, parents: tuple[str | None, ...]
+) -> None:
+    providers = [
+        {
+            "name": name,
+            "uuid": str(uuid4()),
+            **({} if parent is None else {"parent": parent}),
+            "generation": 0,
+            "traits": [],
+            "aggregates": [],
+            "inventories": {},
+            "usages": {},
+        }
+        for name, parent in zip("ab", parents, strict=False)
+    ]
+    trees = {"trees": [{"providers": providers, "sharing_providers": []}], "next": None}
+    cloud.faults.answer("GET /roost/trees*", json_answer(trees))
+    with pytest.raises(UnreadableAnswer):
+        list(CloudReader(Questions(cloud)).providers(facets=ASSOCIATIONS))
+
+
+@pytest.mark.parametrize("status", [404, 403])
+def test_a_server_that_shows_no_trees_is_walked(cloud: FakePlacement, status: int) -> None:
+    cloud.faults.answer("GET /roost/*", error_answer(status, "Not here."), times=9)
+    reader = CloudReader(Questions(cloud))
+    assert len(list(reader.providers(facets=ASSOCIATIONS))) == 18
 
 
 def test_the_associations_of_a_provider_are_those_of_one_generation(

@@ -16,7 +16,8 @@ from roost.client.errors import (
 from roost.client.placement import ProviderBody
 from roost.client.placement.answers import CONCURRENT_UPDATE
 from roost.client.placement.placement import Administration
-from roost.client.reading.cloud_reader import ASSOCIATIONS, CloudProvider, CloudReader, Facet
+from roost.client.reading.cloud_provider import CloudProvider
+from roost.client.reading.cloud_reader import ASSOCIATIONS, CloudReader, Facet
 from roost.client.reading.lookup import did_you_mean, provider_argument
 from roost.model.inventory import Inventory
 from roost.model.text import with_next, with_separators

@@ -21,7 +21,7 @@ from roost.client.errors import (
 )
 from roost.client.placement.answers import reason_of, require_ok
 from roost.client.placement.placement import Administration
-from roost.client.shapes import AMOUNTS, NULL, NUMBER, JsonShape
+from roost.client.shapes import AMOUNTS, INVENTORY, NULL, NUMBER, JsonShape
 from roost.client.transport import PlacementResponse
 
 Json: TypeAlias = Mapping[str, Any]
@@ -29,6 +29,7 @@ OWN_PREFIX = "/roost/"
 _OWN_CODES = "roost."
 _CURSOR_EXPIRED = "roost.cursor_expired"
 _PAGE_LIMIT = 10_000
+_TREES_OF_PAGE = 1000
 
 _REFERENCE: JsonShape = {"uuid": str, "name": str}
 _STAGE: JsonShape = {"stage": str, "trees": int, "text?": (str, NULL)}
@@ -63,12 +64,26 @@ CAPACITY_OF_ROOTS: JsonShape = {
 TOTALS: JsonShape = {
     "totals": {str: {"used": int, "capacity": int, "free": int, "reserved": int, "providers": int}}
 }
+# The pages of it are not asked for.
+ROOTS: JsonShape = {"columns": [str], "rows": [list]}
 RESILIENCE: JsonShape = {
     "survives": int,
     "of?": int,
     "roots": [{"root": _REFERENCE, "text?": (str, NULL)}],
     "next?": (str, NULL),
 }
+_WHOLE_PROVIDER: JsonShape = {
+    "name": str,
+    "uuid": str,
+    "parent?": str,
+    "generation": int,
+    "traits": [str],
+    "aggregates": [str],
+    "inventories": {str: INVENTORY},
+    "usages": AMOUNTS,
+}
+TREE: JsonShape = {"providers": [_WHOLE_PROVIDER], "sharing_providers": [_WHOLE_PROVIDER]}
+TREES: JsonShape = {"trees": [TREE], "next?": (str, NULL)}
 CONSUMERS: JsonShape = {
     "consumers": [
         {
@@ -229,6 +244,16 @@ def ask_totals() -> ServerQuestion:
     return ServerQuestion("/roost/overview", "page_limit=1", TOTALS)
 
 
+def ask_roots(name: str, at_most: int) -> ServerQuestion:
+    """Roots by name, in which `*` stands for any characters; `uuid` and `name` are columns.
+
+    >>> ask_roots("compute-*", 100).address
+    '/roost/overview?name=compute-%2A&page_limit=100'
+    """
+    question = ServerQuestion("/roost/overview", "", ROOTS, rows="rows")
+    return question.with_parameters(name=name, page_limit=at_most)
+
+
 def ask_resilience(lose: int) -> ServerQuestion:
     """The roots whose consumers would not fit on the remaining ones."""
     question = ServerQuestion("/roost/resilience", f"lose={lose}", RESILIENCE)
@@ -246,6 +271,20 @@ def ask_whatif(
     }
     body = {"changes": list(changes), "ask": list(asked)}
     return ServerQuestion("/roost/whatif", "", shape, body)
+
+
+def ask_trees() -> ServerQuestion:
+    """All trees, whole."""
+    return ServerQuestion("/roost/trees", f"page_limit={_TREES_OF_PAGE}", TREES, rows="trees")
+
+
+def ask_tree(provider: str) -> ServerQuestion:
+    """The whole tree of a provider.
+
+    >>> ask_tree("rack 1").address
+    '/roost/trees/rack%201'
+    """
+    return ServerQuestion(f"/roost/trees/{quote(provider, safe='')}", "", TREE)
 
 
 def ask_consumers(at_most: int | None, **conditions: str | None) -> ServerQuestion:
@@ -357,7 +396,8 @@ def demand_answered(
     noun: str = "question",
 ) -> None:
     """Raise an error if the server refused a question or change, or does not know it."""
-    code = answer.code or ""
+    # The body of an answer is read for its code only if it may be an error: it may be large.
+    code = "" if answer.ok else answer.code or ""
     if answer.status == 410 and code == _CURSOR_EXPIRED:
         raise CursorExpired(
             "The cursor has expired",

@@ -39,13 +39,14 @@ def fits(value: Any, shape: JsonShape) -> bool:
     >>> fits({"usages": {"VCPU": None}}, {"usages": AMOUNTS}), fits(True, int)
     (False, False)
     """
-    if isinstance(shape, type):
-        if shape is int:
-            # In Python, truth values are numbers, and a number may have thousands of digits.
-            return type(value) is int and abs(value) < _INTEGER_MAX
-        return isinstance(value, shape)
-    if isinstance(shape, tuple):
-        return any(fits(value, one) for one in shape)
+    # A large answer has a million values: the most frequent shapes come first.
+    if shape is str:
+        return isinstance(value, str)
+    if shape is int:
+        # In Python, truth values are numbers, and a number may have thousands of digits.
+        return type(value) is int and abs(value) < _INTEGER_MAX
+    if isinstance(shape, dict):
+        return isinstance(value, dict) and _members_fit(value, shape)
     if isinstance(shape, list):
         member_shape, *number = shape
         return (
@@ -53,16 +54,23 @@ def fits(value: Any, shape: JsonShape) -> bool:
             and number in ([], [len(value)])
             and all(fits(member, member_shape) for member in value)
         )
-    return isinstance(value, dict) and all(
-        _member_fits(value, name, inner) for name, inner in shape.items()
-    )
+    if isinstance(shape, tuple):
+        return any(fits(value, one) for one in shape)
+    return isinstance(value, shape)
 
 
-def _member_fits(value: dict[str, Any], name: Any, shape: JsonShape) -> bool:
-    if name is str:
-        return all(fits(member, shape) for member in value.values())
-    known = name.removesuffix("?")
-    return fits(value[known], shape) if known in value else known != name
+def _members_fit(value: dict[str, Any], shape: dict[Any, JsonShape]) -> bool:
+    for name, inner in shape.items():
+        if name in value:
+            is_right = fits(value[name], inner)
+        elif name is str:
+            is_right = all(fits(member, inner) for member in value.values())
+        else:
+            known = name.removesuffix("?")
+            is_right = fits(value[known], inner) if known in value else known != name
+        if not is_right:
+            return False
+    return True
 
 
 def parsed(content: bytes) -> Any:

@@ -12,7 +12,8 @@ from itertools import islice
 
 _USER_INFO = re.compile(r"://[^/\s]*@")
 
-_NEXT = "Next: "
+NEXT = "Next: "
+"""Begins the line with the next command to type."""
 
 _COMPARED_MAX = 5000
 """The number of names whose likeness is worked out: it takes about 50 us each."""
@@ -104,12 +105,12 @@ def with_next(text: str, command: str) -> OwnLines:
     No trait has the name X.
     Next: roost trait list
     """
-    return own_lines(text, f"{_NEXT}{command}")
+    return own_lines(text, f"{NEXT}{command}")
 
 
 def has_next(text: str) -> bool:
     """Whether an explanation ends with a command."""
-    return isinstance(text, OwnLines) and f"\n{_NEXT}" in text
+    return isinstance(text, OwnLines) and f"\n{NEXT}" in text
 
 
 def counted(number: int, noun: str) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from roost.cli.shared import completers
+from roost.client.placement import Placement
 from support.client.live_providers import LiveProviders
 from support.roost_command import roost
 from support.stubs.four_provider_stub import FourProviderStub
@@ -61,6 +62,24 @@ def test_names_of_the_server_are_completed(
     assert complete(f"roost trait show {trait[:-2]}") == [trait]
     assert complete(f"roost provider set x --add-trait {trait[:-2]}") == [trait]
     assert complete(f"roost class show {resource_class[:-2]}") == [resource_class]
+
+
+@one_server
+def test_roost_is_asked_for_names_by_their_beginning(
+    live_providers: LiveProviders, complete: Complete, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = live_providers.name("host")
+    parent = live_providers.add("host")
+    below = [f"{host}_numa0", f"{host}_numa0_0000.17.1"]
+    for name in below:
+        body = {"name": name, "uuid": live_providers.uuid(name), "parent_provider_uuid": parent}
+        live_providers.send("POST", "/resource_providers", body)
+    # A list of all providers may have a million.
+    monkeypatch.delattr(Placement, "providers")
+    assert complete(f"roost provider show {host[:-2]}") == [host]
+    assert complete(f"roost provider show {host}_n") == below
+    assert complete(f"roost provider show {below[0]}_0000.1") == below[1:]
+    assert complete(f"roost provider show {host}x") == []
 
 
 def test_owners_are_completed_from_the_records(complete: Complete, state: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from roost.cli.cloud.doctor import inventory_findings
-from roost.client.reading.cloud_reader import CloudProvider
+from roost.client.reading.cloud_provider import CloudProvider
 from support.client.live_providers import LiveProviders
 from support.roost_command import roost
 from support.stubs.placement_stub import PlacementStub, Received, Reply, closed_port_url
@@ -258,6 +258,8 @@ def test_what_a_server_says_becomes_findings(
             return Reply(body=versions)
         if request.path == "/readyz":
             return ready
+        if request.path.startswith("/roost/"):
+            return Reply(404, body={})
         if request.path == "/resource_providers":
             return Reply(list_status, body={"resource_providers": []})
         empty: dict[str, Any] = {"traits": [], "usages": {}, "resource_classes": []}

@@ -101,6 +101,8 @@ LINES: dict[str, list[list[str]]] = {
     "tree apply": [APPLY],
     "tree diff": [APPLY],
     "tree show": [[], ["host 1"]],
+    # It serves until it is stopped; tests/web/test_gateway.py has odd servers behind it.
+    "ui": [],
     "usage": [[], ["--by-project"], ["--project", "a project"]],
     "whatif": [
         ["--drain", "host 1", "capacity", "VCPU=1"],

@@ -19,6 +19,7 @@ from roost.cli.agent_events import TextEvents
 from roost.cli.main import cli
 from roost.store.checks.findings import Finding, Level
 from support.client.live_providers import LiveProviders
+from support.pty_command import PtyCommand
 from support.roost_command import Outcome, roost
 from support.stubs.four_provider_stub import FourProviderStub
 from support.stubs.placement_stub import PlacementStub, Received, Reply
@@ -219,3 +220,19 @@ def test_an_argument_that_is_not_utf_8_is_an_error_without_traceback(evil: EvilS
     assert done.returncode == 1
     assert b"is not UTF-8" in done.stderr
     assert b"Traceback" not in done.stderr
+
+
+def test_a_terminal_breaks_an_error_between_words_and_keeps_the_next_command_whole() -> None:
+    with PtyCommand(
+        "provider", "show", "x", "--url", "http://127.0.0.1:1", COLUMNS="40"
+    ) as command:
+        command.ended()
+        shown = command.read_until(lambda text: b"Next: " in text).decode()
+    *sentence, following = shown.replace("\x1b[1;31m", "").replace("\x1b[0m", "").splitlines()
+    assert following == "Next: roost doctor --url http://127.0.0.1:1"
+    assert len(sentence) > 3
+    assert max(map(len, sentence)) <= 40
+    whole = " ".join(line.strip() for line in sentence)
+    assert whole.startswith(
+        "roost: no connection to http://127.0.0.1:1 could be made (1 attempt): "
+    )

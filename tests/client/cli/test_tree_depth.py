@@ -28,6 +28,10 @@ class ChainServer(PlacementStub):
         return f"5a1cbbc0-7f0e-4b6c-9a53-{level:0>12}"
 
     def _answer(self, request: Received) -> Reply:
+        if request.path == "/":
+            return Reply(body={"versions": [{"max_version": "1.39"}]})
+        if request.path.startswith("/roost/"):
+            return Reply(404)
         if request.path.startswith("/resource_providers?"):
             levels = range(1, self._levels + 1)
             return Reply(body={"resource_providers": [self._body(level) for level in levels]})

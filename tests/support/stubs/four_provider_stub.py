@@ -20,6 +20,10 @@ class FourProviderStub(PlacementStub):
         return f"5a1cbbc0-7f0e-4b6c-9a53-{name:0>12}"
 
     def _answer(self, request: Received) -> Reply:
+        if request.path == "/":
+            return Reply(body={"versions": [{"max_version": "1.39"}]})
+        if request.path.startswith("/roost/"):
+            return Reply(404)
         if request.path == "/resource_providers":
             return Reply(body={"resource_providers": [self._body(name) for name in "dcab"]})
         _, _, tree = request.path.partition("in_tree=")

@@ -35,6 +35,8 @@ class WordStub(PlacementStub):
         super().__init__(otherwise=self.answer)
         self.word = word
         self.refuses = refuses
+        # Whether the server has whole trees and an audit.
+        self.has_ledger = True
         self.parents: dict[str, str | None] = {ROOT: None, CHILD: ROOT, SHARING: None}
         self.names = {uuid: f"provider-{uuid[-1]}{word}" for uuid in self.parents}
         self.used = tuple(self.parents)
@@ -47,8 +49,9 @@ class WordStub(PlacementStub):
             if path == "/usages" and request.headers["openstack-api-version"].endswith(" 1.9"):
                 return Reply(body={"usages": {self.resource_class: 2 * len(self.used)}})
             return self._read(path, dict(parse_qsl(urlsplit(request.path).query)))
-        if self.refuses:
-            return self.error(409)
+        lacks = not self.has_ledger and path == "/roost/audit"
+        if self.refuses or lacks:
+            return self.error(404 if lacks else 409)
         body: dict[str, Any] = json.loads(request.body) if request.body else {}
         if path.startswith("/roost/"):
             return Reply(body=self._changed(path.rpartition("/")[2]))
@@ -160,9 +163,37 @@ class WordStub(PlacementStub):
                 "exact": True,
             },
         }
+        if self.has_ledger:
+            questions |= self._trees()
         if path.startswith("/allocations/") and path not in bodies:
             return {"allocations": {}}
         return {**bodies, **questions}.get(path)
+
+    def _trees(self) -> dict[str, dict[str, Any]]:
+        trees = {uuid: self._tree(uuid) for uuid, parent in self.parents.items() if parent is None}
+        answers: dict[str, dict[str, Any]] = {
+            f"/roost/trees/{uuid}": trees[self._root(uuid)] for uuid in self.parents
+        }
+        return answers | {"/roost/trees": {"trees": list(trees.values()), "next": None}}
+
+    def _tree(self, root: str) -> dict[str, Any]:
+        members = [uuid for uuid in self.parents if self._root(uuid) == root]
+        lending = [] if root == SHARING else [SHARING]
+        return {
+            "providers": [self._whole(uuid) for uuid in members],
+            "sharing_providers": [self._whole(uuid) for uuid in lending],
+        }
+
+    def _whole(self, uuid: str) -> dict[str, Any]:
+        parent = self.parents[uuid]
+        parts = ("inventories", "usages", "aggregates", "traits")
+        return {
+            "name": self.names[uuid],
+            "uuid": uuid,
+            **({} if parent is None else {"parent": self.names[parent]}),
+            "generation": 1,
+            **{part: self._of_provider(uuid, part)[part] for part in parts},
+        }
 
     def _reference(self) -> dict[str, str]:
         return {"uuid": ROOT, "name": self.names[ROOT]}

@@ -105,17 +105,13 @@ class ReadinessCheck:
     def _schema(self) -> list[Check]:
         status = self._database.probe(read_status)
         answers = Check("database", True, "The database answers.")
+        revisions = f"{status.placement_revision} and {status.roost_revision}"
         if status.can_serve:
-            return [answers, Check("schema", True, "The schema lets this version serve.")]
-        return [
-            answers,
-            Check(
-                "schema",
-                False,
-                f"The schema is {status.state.value}, at the revisions "
-                f"{status.placement_revision} and {status.roost_revision}. Run `roost db check`.",
-            ),
-        ]
+            text = f"This version serves on the schema, at the revisions {revisions}."
+        else:
+            text = f"The schema is {status.state.value}, at the revisions {revisions}. "
+            text += "Run `roost db check`."
+        return [answers, Check("schema", status.can_serve, text)]
 
     def _forest(self) -> list[Check]:
         try:

@@ -42,7 +42,7 @@ _CSV_COLUMNS = columns_of("GROUP, STAGE, PROVIDERS, TREES, TEXT")
     "--misses",
     metavar="NUMBER",
     type=click.IntRange(0, 100),
-    help="How many of the nearest misses to show. [default: 5]",
+    help="How many of the nearest misses to show if nothing fits. [default: 5]",
 )
 @request_options
 def explain(*, asked: TypedQuestion, misses: int | None) -> Output:
@@ -147,7 +147,8 @@ class ExplanationPicture:
         yield Text()
         yield plain_line("All groups together", "bold")
         yield self._funnel(self.answer["trees"], WHOLE_REQUEST, ink, width)
-        yield from _misses(self.answer["misses"], self.host)
+        if not self.answer["feasible"]:
+            yield from _misses(self.answer["misses"], self.host)
         yield from self._hints()
 
     def _funnel(

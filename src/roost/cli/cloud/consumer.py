@@ -286,7 +286,7 @@ def totals_of(
 ) -> Mapping[str, Mapping[str, int]]:
     """What the chosen providers have of each resource class, and what of it is used."""
     totals: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for provider in reader.providers(chosen, (Facet.INVENTORIES, Facet.ALLOCATIONS), advance):
+    for provider in reader.providers(chosen, (Facet.INVENTORIES, Facet.USAGES), advance):
         for name in provider.inventories.keys() | provider.used.keys():
             used = provider.used.get(name, 0)
             totals[name]["used"] += used

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import shlex
 import sys
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
 import click
@@ -32,20 +33,25 @@ from roost.cli.shared.terminal import plain, unbroken
 from roost.client.errors import (
     NoSuchProvider,
     NotConfigured,
+    NotOffered,
     PlacementError,
+    QuestionRefused,
     TransportFailed,
     UnreadableAnswer,
 )
-from roost.client.placement import ProviderBody
+from roost.client.placement import Placement
 from roost.client.placement.placement import Administration
 from roost.client.provider_tree import SHARING_TRAIT
+from roost.client.questions import Questions, audit
+from roost.client.reading.cloud_provider import CloudProvider
 from roost.client.reading.cloud_reader import (
     NO_PROJECT,
-    CloudProvider,
     CloudReader,
     Facet,
     ProviderChoice,
+    TellProgress,
 )
+from roost.client.reading.consumers import consumers_of
 from roost.client.reading.lookup import find_provider, provider_argument
 from roost.client.shapes import JsonShape, fits
 from roost.client.transport import PlacementRequest, PlacementResponse
@@ -238,13 +244,12 @@ def _smallest_amount(inventory: Inventory) -> int | None:
     return steps * inventory.step_size
 
 
-def sharing_findings(server: Administration, bodies: Sequence[ProviderBody]) -> Iterator[Diagnosis]:
-    """Sharing providers that lend to no tree."""
+def sharing_findings(server: Administration, roots: Collection[str]) -> Iterator[Diagnosis]:
+    """Sharing providers of these trees that lend to no other tree."""
     if SHARING_TRAIT not in server.known_traits([SHARING_TRAIT]):
         return
-    among = {body["uuid"] for body in bodies}
     for body in server.matching_providers([("required", SHARING_TRAIT)]):
-        if body["uuid"] not in among:
+        if body["root_provider_uuid"] not in roots:
             continue
         subject = ProviderName(body["uuid"], body["name"])
         _, aggregates = server.aggregates(body["uuid"])
@@ -284,12 +289,10 @@ def trait_findings(server: Administration) -> Iterator[Diagnosis]:
         yield _unused("trait-on-no-provider", "custom traits are on no provider", "trait", unused)
 
 
-def class_findings(
-    server: Administration, providers: Iterable[CloudProvider]
-) -> Iterator[Diagnosis]:
+def class_findings(server: Administration, in_use: Collection[str]) -> Iterator[Diagnosis]:
     """Custom classes of which no provider has inventory."""
-    in_use = {name for one in providers for name in (*one.inventories, *one.used)}
-    unused = {name for name in server.known_resource_classes() - in_use if is_custom(name)}
+    known = server.known_resource_classes()
+    unused = {name for name in known.difference(in_use) if is_custom(name)}
     if unused:
         yield _unused(
             "class-without-inventory", "custom classes have no inventory", "class", unused
@@ -318,44 +321,64 @@ def project_findings(server: Administration) -> Iterator[Diagnosis]:
         )
 
 
-def tree_findings(providers: Sequence[CloudProvider]) -> Iterator[Diagnosis]:
+@dataclass
+class SeenCloud:
+    """What the doctor keeps of the providers that it has seen. A cloud may have a million."""
+
+    providers: int = 0
+    consumers: set[str] = field(default_factory=set)
+    findings: list[Diagnosis] = field(default_factory=list)
+    # The name of each root by its uuid; `None` if the root is not among the providers.
+    roots: dict[str, str | None] = field(default_factory=dict)
+    # The roots of trees with inventory.
+    offering: set[str] = field(default_factory=set)
+    classes: set[str] = field(default_factory=set)
+
+    def see(self, provider: CloudProvider) -> None:
+        """Look at one provider."""
+        root = str(provider.body["root_provider_uuid"])
+        self.providers += 1
+        self.consumers |= provider.allocations.keys()
+        self.findings += inventory_findings(provider)
+        self.roots.setdefault(root, None)
+        if provider.uuid == root:
+            self.roots[root] = provider.name
+        if provider.inventories:
+            self.offering.add(root)
+        self.classes.update(provider.inventories, provider.used)
+
+
+def tree_findings(server: Placement, seen: SeenCloud) -> Iterator[Diagnosis]:
     """Trees without any inventory, and roots that look like one host with two names."""
-    offering = {one.body["root_provider_uuid"] for one in providers if one.inventories}
-    roots = [one for one in providers if one.body["parent_provider_uuid"] is None]
+    roots = [ProviderName(uuid, name) for uuid, name in seen.roots.items() if name is not None]
     for root in roots:
-        if root.uuid not in offering:
-            subject = ProviderName(root.uuid, root.name)
+        if root.uuid not in seen.offering:
             yield Diagnosis(
                 Grade.NOTE,
                 "tree-without-inventory",
-                f"The tree of {subject.name} has no inventory: its host has not reported.",
-                f"roost agent --driver linux --once --name {subject.argument}",
-                subject,
+                f"The tree of {root.name} has no inventory: its host has not reported.",
+                f"roost agent --driver linux --once --name {root.argument}",
+                root,
             )
-    yield from _namesakes({one.name: one for one in roots}, _consumers_by_tree(providers))
+    yield from _namesakes(server, {root.name: root for root in roots})
 
 
-def _consumers_by_tree(providers: Sequence[CloudProvider]) -> Mapping[str, set[str]]:
-    """The consumers that hold something of each tree, by the uuid of its root."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for provider in providers:
-        found[provider.body["root_provider_uuid"]] |= provider.allocations.keys()
-    return found
+def _consumers_on(server: Placement, root: ProviderName) -> int:
+    """How many consumers hold something of a tree."""
+    chosen = ProviderChoice(in_trees=[root.uuid])
+    return len(consumers_of(CloudReader(server).providers(chosen, (Facet.ALLOCATIONS,))))
 
 
-def _namesakes(
-    roots: Mapping[str, CloudProvider], consumers: Mapping[str, set[str]]
-) -> Iterator[Diagnosis]:
+def _namesakes(server: Placement, roots: Mapping[str, ProviderName]) -> Iterator[Diagnosis]:
     """Roots such as compute-1 and compute-1.example: a host that was given a longer name."""
     for name, provider in sorted(roots.items()):
         short = name.partition(".")[0]
         if short == name or short not in roots:
             continue
         other = roots[short]
-        held = {one.uuid: len(consumers[one.uuid]) for one in (other, provider)}
+        held = {one.uuid: _consumers_on(server, one) for one in (other, provider)}
         # Of two trees in use, the one with fewer consumers is easier to empty.
-        stale = min((other, provider), key=lambda one: held[one.uuid])
-        subject = ProviderName(stale.uuid, stale.name)
+        subject = min((other, provider), key=lambda one: held[one.uuid])
         yield Diagnosis(
             Grade.WARNING,
             "one-host-two-providers",
@@ -363,7 +386,7 @@ def _namesakes(
             f"({counted(held[provider.uuid], 'consumer')}) look like one host that reports under "
             "two names.",
             f"roost consumer list --provider {subject.argument}"
-            if held[stale.uuid]
+            if held[subject.uuid]
             else f"roost provider delete {subject.argument} --with-children --dry-run",
             subject,
         )
@@ -457,6 +480,8 @@ def _unready(readiness: dict[str, Any]) -> Iterator[Diagnosis]:
             )
 
 
+_WITHOUT_CONSUMERS = (Facet.INVENTORIES, Facet.USAGES)
+_WITH_CONSUMERS = (Facet.INVENTORIES, Facet.ALLOCATIONS)
 _SHOWN_OF_A_CHECK = 20
 _COLUMNS = columns_of("SEVERITY, CHECK, PROVIDER, TEXT, COMMAND")
 _STYLES = {Grade.FAULT: "bold red", Grade.WARNING: "bold yellow", Grade.NOTE: "bold blue"}
@@ -506,8 +531,9 @@ def doctor(
 
     The doctor finds providers over capacity, allocations without inventory, inventories that
     offer nothing, sharing providers that lend to no tree, and more. Each finding has the command
-    that mends it. With names, the doctor looks at the trees of these providers only. It asks each
-    provider, which takes a while on a large cloud.
+    that mends it. With names, the doctor looks at the trees of these providers only. Roost tells it
+    all of that in few answers, except allocations without inventory: name a provider, or see `roost
+    db check`. Other servers are asked for each provider, which takes a while on a large cloud.
 
     \b
     Examples:
@@ -525,7 +551,7 @@ def doctor(
     if facts.newest_version is not None:
         try:
             with connection.open() as transport:
-                server = Administration(transport)
+                server = Questions(transport)
                 examination = _examine_cloud(server, facts, findings, names, quick=quick)
         except (NoSuchProvider, NotConfigured):
             raise
@@ -536,7 +562,7 @@ def doctor(
 
 
 def _examine_cloud(
-    server: Administration,
+    server: Questions,
     facts: ServerFacts,
     findings: Sequence[Diagnosis],
     names: tuple[str, ...],
@@ -544,26 +570,47 @@ def _examine_cloud(
     quick: bool,
 ) -> _Examination:
     trees = [find_provider(server, name)["uuid"] for name in names]
-    facets = () if quick else (Facet.INVENTORIES, Facet.ALLOCATIONS)
     chosen = ProviderChoice(in_trees=trees if names else None)
     with progress_bar("asking providers", transient=True) as advance:
-        providers = list(CloudReader(server).providers(chosen, facets, advance))
-    found = [*findings, *sharing_findings(server, [provider.body for provider in providers])]
+        seen, consumers = _seen(server, chosen, advance, quick=quick)
+    found = [*findings, *seen.findings, *sharing_findings(server, seen.roots)]
     if not names:
         found += [*trait_findings(server), *project_findings(server)]
-    consumers: set[str] = set()
     if not quick:
-        for provider in providers:
-            consumers |= provider.allocations.keys()
-            found += inventory_findings(provider)
-        found += tree_findings(providers)
+        found += tree_findings(server, seen)
         if not names:
-            found += class_findings(server, providers)
-    roots = {provider.body["root_provider_uuid"] for provider in providers}
+            found += class_findings(server, seen.classes)
     order = list(Grade)
     found.sort(key=lambda one: order.index(one.severity))
-    size = _CloudSize(len(providers), len(roots), None if quick else len(consumers))
-    return _Examination(facts, found, size)
+    return _Examination(facts, found, _CloudSize(seen.providers, len(seen.roots), consumers))
+
+
+def _seen(
+    server: Questions, chosen: ProviderChoice, tell: TellProgress, *, quick: bool
+) -> tuple[SeenCloud, int | None]:
+    """What the doctor sees, and the number of consumers, if it looks that far.
+
+    Roost has both in few answers. Elsewhere, the allocations of each provider tell its consumers.
+    """
+    seen = SeenCloud()
+    known = None if quick or chosen.in_trees is not None else _consumer_count(server)
+    facets = () if quick else _WITH_CONSUMERS if known is None else _WITHOUT_CONSUMERS
+    for provider in CloudReader(server).providers(chosen, facets, tell):
+        seen.see(provider)
+    return seen, None if quick else len(seen.consumers) if known is None else known
+
+
+def _consumer_count(server: Questions) -> int | None:
+    """The number of all consumers; `None` if the server does not tell it."""
+    try:
+        return int(server.answer(audit({}).rehearsal)["consumers"])
+    except NotOffered:
+        return None
+    except QuestionRefused as error:
+        # A policy may allow a caller every provider, but no audit.
+        if error.status != HTTPStatus.FORBIDDEN:
+            raise
+        return None
 
 
 def _output(examination: _Examination) -> Output:

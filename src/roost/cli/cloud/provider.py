@@ -24,7 +24,8 @@ from roost.cli.shared.terminal import echo_line, output_console, plain
 from roost.cli.tree.show import drawing_command
 from roost.client.placement import ProviderBody
 from roost.client.placement.placement import Administration
-from roost.client.reading.cloud_reader import CloudProvider, CloudReader, Facet
+from roost.client.reading.cloud_provider import CloudProvider
+from roost.client.reading.cloud_reader import CloudReader, Facet
 from roost.client.reading.lookup import demand_classes, demand_traits, find_provider, find_uuid
 from roost.model.text import matches, with_next, with_separators
 

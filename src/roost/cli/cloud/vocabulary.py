@@ -26,7 +26,8 @@ from roost.cli.shared.output import (
 from roost.cli.shared.parameters import WORD
 from roost.client.errors import NameInUse
 from roost.client.placement.placement import Administration
-from roost.client.reading.cloud_reader import EVERYTHING, CloudProvider, CloudReader, Facet
+from roost.client.reading.cloud_provider import CloudProvider
+from roost.client.reading.cloud_reader import EVERYTHING, CloudReader, Facet
 from roost.client.reading.lookup import (
     demand_classes,
     demand_custom_names,
@@ -157,7 +158,7 @@ def show_class(*, server: Administration, name: str) -> Output:
     """
     demand_classes(server, [name])
     offering = sorted(
-        _offering(server, name, Facet.INVENTORIES, Facet.ALLOCATIONS),
+        _offering(server, name, Facet.INVENTORIES, Facet.USAGES),
         key=lambda provider: provider.name,
     )
     rows = [

@@ -7,10 +7,12 @@ from the records on this machine.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import redirect_stderr
 from dataclasses import fields
+from http import HTTPStatus
 from threading import Thread
 from typing import Any
 
@@ -19,15 +21,19 @@ from click.shell_completion import CompletionItem
 
 from roost.cli.shared.connection import ConnectionSettings, complete_contexts
 from roost.cli.shared.parameters import GivenWord
-from roost.client.errors import PlacementError
+from roost.client.errors import NotOffered, PlacementError, QuestionRefused
 from roost.client.ownership.store import default_directory, owners_in
-from roost.client.placement.placement import Administration
+from roost.client.placement import ProviderBody
+from roost.client.questions import Questions, ask_roots, ask_tree
 
 SECONDS_IN_ALL = 1.0
 """How long a shell waits for the names: for the connection and all requests together."""
 
 _NAMES_MAX = 1000
 """The number of names that a shell is offered at most."""
+
+_UUID_BEGINNING = re.compile(r"[0-9a-fA-F-]{4,36}\Z")
+_WORD_END = re.compile(r"[^A-Za-z0-9][A-Za-z0-9]*\Z")
 
 _Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
@@ -37,7 +43,7 @@ def complete_providers(
 ) -> list[CompletionItem]:
     """Names of providers, with their uuids as help; uuids if the word begins like one."""
     del param
-    bodies = _asked(ctx, lambda server: server.providers())
+    bodies = _asked(ctx, lambda server: _providers(server, incomplete))
     by_name = [
         CompletionItem(body["name"], help=body["uuid"])
         for body in bodies
@@ -51,19 +57,50 @@ def complete_providers(
     return (by_name or by_uuid)[:_NAMES_MAX]
 
 
-def _completing_names(read: Callable[[Administration], Iterable[str]]) -> _Completer:
+def _providers(server: Questions, beginning: str) -> Iterable[ProviderBody]:
+    """The providers that may be meant. Roost is asked for some, other servers for all of them."""
+    if _UUID_BEGINNING.match(beginning):
+        return server.providers()
+    try:
+        answer = server.answer(ask_roots(f"{beginning}*", _NAMES_MAX))
+        roots = [dict(zip(answer["columns"], row, strict=True)) for row in answer["rows"]]
+        return roots or _members(server, beginning)
+    except (NotOffered, QuestionRefused):
+        return server.providers()
+
+
+def _members(server: Questions, beginning: str) -> Iterable[ProviderBody]:
+    """The providers of the tree that a beginning belongs to.
+
+    The name of a provider below another one usually goes on after the name of that one.
+    """
+    name = _WORD_END.sub("", beginning)
+    while name != beginning:
+        try:
+            members: Iterable[ProviderBody] = server.answer(ask_tree(name))["providers"]
+            return members
+        except QuestionRefused as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+        name, beginning = _WORD_END.sub("", name), name
+    return ()
+
+
+def _completing_names(read: Callable[[Questions, str], Iterable[str]]) -> _Completer:
     def complete(
         ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         del param
-        names = sorted(_asked(ctx, read))
+        names = sorted(_asked(ctx, lambda server: read(server, incomplete)))
         return [CompletionItem(name) for name in names if name.startswith(incomplete)][:_NAMES_MAX]
 
     return complete
 
 
-complete_traits = _completing_names(lambda server: server.trait_names())
-complete_classes = _completing_names(lambda server: server.known_resource_classes())
+complete_traits = _completing_names(
+    lambda server, beginning: server.trait_names(beginning=beginning)
+)
+complete_classes = _completing_names(lambda server, _: server.known_resource_classes())
 
 
 def complete_owners(
@@ -103,7 +140,7 @@ OWNER = CompletedWord("OWNER", complete_owners)
 CONTEXT = CompletedWord("NAME", complete_contexts)
 
 
-def _asked(ctx: click.Context, read: Callable[[Administration], Iterable[Any]]) -> list[Any]:
+def _asked(ctx: click.Context, read: Callable[[Questions], Iterable[Any]]) -> list[Any]:
     """What the server answers; nothing if anything fails, or takes too long."""
     names = (field.name for field in fields(ConnectionSettings))
     given: dict[str, Any] = {name: ctx.params.get(name) for name in names}
@@ -114,7 +151,7 @@ def _asked(ctx: click.Context, read: Callable[[Administration], Iterable[Any]]) 
     def ask() -> None:
         try:
             with settings.open(repeats=0) as sender:
-                answer.set_result(list(read(Administration(sender))))
+                answer.set_result(list(read(Questions(sender))))
         except Exception:  # Whatever it is: a shell that completes a word shows no errors.
             answer.set_result([])
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from roost.model.errors import OperatorError
-from roost.model.text import printable, shown_text
+from roost.model.text import NEXT, printable, shown_text
 
 UNBROKEN_WIDTH = 100_000
 """The columns of an output that is no terminal: a program reads each line whole."""
@@ -60,9 +60,15 @@ def unbroken(text: str, style: str = "") -> Text:
 
 
 def complain(text: str) -> None:
-    """Print why the command ends, as a sentence in standard error."""
-    sentence = Text.assemble(("roost:", "bold red"), " ", plain(text))
-    Console(stderr=True, highlight=False).print(sentence, soft_wrap=True)
+    """Print why the command ends, in standard error.
+
+    A terminal shows whole words. The next command stays one line, so that a copy of it is whole.
+    """
+    console = Console(stderr=True, highlight=False)
+    sentences = Text.assemble(("roost:", "bold red"), " ", plain(text))
+    for line in sentences.split():
+        is_command = line.plain.startswith(NEXT)
+        console.print(line, soft_wrap=is_command or not console.is_terminal)
 
 
 class Interrupted(OperatorError):

@@ -27,6 +27,7 @@ from roost.client.ledger.values import (
     ResourceTree,
     inventory_fields,
     provider_value,
+    tree_value,
 )
 from roost.client.outcome import finding_out
 from roost.client.placement import ProviderBody
@@ -76,19 +77,16 @@ class ProviderLedger(LedgerServer):
     def tree(self, provider: AnyProvider) -> ResourceTree:
         """The whole tree of a provider, with the sharing providers that lend to it."""
         root = self._root(provider)
-        return self._tree(root, self._server.tree(root))
+        found = self._reader.whole_tree(root)
+        if not found.providers:
+            raise NoSuchProvider(
+                f"Another client has deleted the root {root} just now", provider_uuid=root
+            )
+        return tree_value(found)
 
     def trees(self) -> Iterator[ResourceTree]:
         """All trees, each read as the caller takes it."""
-        members: dict[str, list[ProviderBody]] = defaultdict(list)
-        for body in self._server.providers():
-            members[body["root_provider_uuid"]].append(body)
-        for root, bodies in members.items():
-            try:
-                yield self._tree(root, bodies)
-            except NoSuchProvider:
-                # Another client has deleted the tree since the list was read.
-                continue
+        return map(tree_value, self._reader.whole_trees())
 
     def traits(self) -> frozenset[str]:
         """The names of all traits that the server knows."""
@@ -116,18 +114,6 @@ class ProviderLedger(LedgerServer):
 
     def _listed(self, bodies: Sequence[ProviderBody]) -> Iterator[ResourceProvider]:
         return map(provider_value, self._reader.listed(bodies, _FACETS))
-
-    def _tree(self, root: str, bodies: Sequence[ProviderBody]) -> ResourceTree:
-        members = tuple(self._listed(_parents_first(root, bodies)))
-        if not members or members[0].uuid != root:
-            raise NoSuchProvider(
-                f"Another client has deleted the root {root} just now", provider_uuid=root
-            )
-        inside = {member.uuid for member in members}
-        aggregates = {aggregate for member in members for aggregate in member.aggregates}
-        lending = self._server.sharing_providers(aggregates)
-        outside = [body for body in lending if body["uuid"] not in inside]
-        return ResourceTree(members, tuple(self._listed(outside)))
 
     # -- writing
 
@@ -246,13 +232,3 @@ def _names(names: Collection[str]) -> frozenset[str]:
     if isinstance(names, str):
         raise ValueError(f"{names!r} is one text: write a list of names, as in [{names!r}]")
     return frozenset(names)
-
-
-def _parents_first(root: str, bodies: Sequence[ProviderBody]) -> list[ProviderBody]:
-    children: dict[str | None, list[ProviderBody]] = defaultdict(list)
-    for body in bodies:
-        children[body["parent_provider_uuid"]].append(body)
-    found = [body for body in bodies if body["uuid"] == root]
-    for body in found:
-        found += children[body["uuid"]]
-    return found

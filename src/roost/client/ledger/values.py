@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from roost.client.claims.consumer_state import ResourcesByProvider
-from roost.client.reading.cloud_reader import CloudProvider
+from roost.client.reading.cloud_provider import CloudProvider, CloudTree
 from roost.client.reading.consumers import Holder
 from roost.client.reading.inspection import INVENTORY_FIELDS
 from roost.model.inventory import DEFAULTS, Inventory
@@ -141,6 +141,13 @@ def provider_value(found: CloudProvider) -> ResourceProvider:
         traits=found.traits,
         aggregates=found.aggregates,
         used=dict(found.used),
+    )
+
+
+def tree_value(found: CloudTree) -> ResourceTree:
+    """A tree that was read whole."""
+    return ResourceTree(
+        tuple(map(provider_value, found.providers)), tuple(map(provider_value, found.sharing))
     )
 
 

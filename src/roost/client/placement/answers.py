@@ -58,7 +58,11 @@ def generation(answer: PlacementResponse) -> int:
 
 def inventories(answer: PlacementResponse) -> Inventories:
     """The inventories of a provider, by resource class."""
-    found = answer.field("inventories", {str: INVENTORY})
+    return inventories_in(answer.field("inventories", {str: INVENTORY}))
+
+
+def inventories_in(found: Inventories) -> Inventories:
+    """Inventories with the fields that the client reads."""
     return {name: {field: fields[field] for field in INVENTORY} for name, fields in found.items()}
 
 

@@ -367,10 +367,14 @@ class Administration(Placement):
 
     # -- traits and resource classes
 
-    def trait_names(self, *, associated: bool | None = None) -> set[str]:
-        """All traits; only those that some provider has, or that none has."""
-        query = "" if associated is None else f"?associated={str(associated).lower()}"
-        answer = self._send("GET", f"/traits{query}", version="1.6")
+    def trait_names(self, *, associated: bool | None = None, beginning: str = "") -> set[str]:
+        """All traits; only those that some provider has, or that none has; or by beginning."""
+        conditions = {
+            "associated": None if associated is None else str(associated).lower(),
+            "name": f"startswith:{beginning}" if beginning else None,
+        }
+        query = urlencode({name: value for name, value in conditions.items() if value}, safe=":")
+        answer = self._send("GET", f"/traits?{query}" if query else "/traits", version="1.6")
         require_ok(answer, TraitRetrievalFailed, "Cannot read which traits there are")
         return set(answers.names(answer, "traits"))
 

@@ -1,17 +1,18 @@
 """Reads the providers of a server with what they have.
 
 A caller says which providers it wants, and which facets of them. How the reader fetches these is
-its own affair. Placement answers for one provider at a time, so several threads ask at once.
+its own affair. Roost has whole trees in one answer. Placement answers for one provider at a time.
+So on other servers, several threads ask at once. Both ways find the same.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
+from itertools import chain
 from typing import Any, TypeVar
 
 from roost.client.errors import (
@@ -21,11 +22,12 @@ from roost.client.errors import (
     UnreadableAnswer,
 )
 from roost.client.placement import Placement, ProviderBody
-from roost.client.placement.answers import AmountsByClass, Inventories
+from roost.client.placement.answers import AmountsByClass
 from roost.client.provider_tree import ProviderTree
-from roost.client.reading.lookup import subtree_of
+from roost.client.reading.cloud_provider import CloudProvider, CloudTree
+from roost.client.reading.lookup import parents_first, subtree_of
 from roost.client.reading.parallel import in_order
-from roost.model.inventory import Inventory
+from roost.client.reading.whole_trees import NO_TREE, WholeTrees
 
 THREADS = 4
 """The number of questions that are asked at once, unless a caller gives another one."""
@@ -59,6 +61,9 @@ class Facet(StrEnum):
 ASSOCIATIONS = (Facet.INVENTORIES, Facet.AGGREGATES, Facet.TRAITS)
 """The facets that have the generation of the provider."""
 
+_WHOLE = frozenset({*ASSOCIATIONS, Facet.USAGES})
+"""The facets that whole trees have."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProviderChoice:
@@ -81,51 +86,6 @@ _QUESTIONS: Mapping[Facet, Callable[[Placement, str], Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class CloudProvider:
-    """A provider with the facets that the caller asked for; further facets are empty."""
-
-    body: ProviderBody
-    inventories: Inventories = field(default_factory=dict)
-    aggregates: frozenset[str] = frozenset()
-    traits: frozenset[str] = frozenset()
-    usages: AmountsByClass = field(default_factory=dict)
-    allocations: Mapping[str, AmountsByClass] = field(default_factory=dict)
-
-    @property
-    def uuid(self) -> str:
-        """The uuid of the provider."""
-        return str(self.body["uuid"])
-
-    @property
-    def name(self) -> str:
-        """The name of the provider."""
-        return str(self.body["name"])
-
-    @cached_property
-    def used(self) -> AmountsByClass:
-        """The amount of each class that all consumers together hold."""
-        return self.usages or sum_of(self.allocations.values())
-
-    def inventory(self, resource_class: str) -> Inventory:
-        """An inventory of the provider, as a value."""
-        return Inventory(resource_class, **self.inventories[resource_class])
-
-    def put_into(self, tree: ProviderTree) -> None:
-        """Set the associations and the generation of the provider in a tree."""
-        tree.update_inventory(self.uuid, self.inventories, self.body["generation"])
-        tree.update_aggregates(self.uuid, self.aggregates)
-        tree.update_traits(self.uuid, self.traits)
-
-
-def sum_of(amounts: Iterable[AmountsByClass]) -> AmountsByClass:
-    """The amount of each class in all of these together."""
-    total: Counter[str] = Counter()
-    for held in amounts:
-        total.update(held)
-    return total
-
-
 def _ignore(total: int, answered: int) -> None:
     """Tell no operator of the progress."""
 
@@ -136,6 +96,7 @@ class CloudReader:
     def __init__(self, server: Placement, threads: int = THREADS) -> None:
         self._server = server
         self._threads = threads
+        self._whole = WholeTrees(server)
 
     # -- providers
 
@@ -146,10 +107,27 @@ class CloudReader:
         tell: TellProgress = _ignore,
     ) -> Iterator[CloudProvider]:
         """The chosen providers; one that another client deletes meanwhile is left out."""
+        whole = self._of_whole_trees(chosen) if _WHOLE.issuperset(facets) and facets else None
+        if whole is not None:
+            return whole
         bodies = self._bodies(chosen)
         if not facets:
             return map(CloudProvider, bodies)
         return self.listed(bodies, facets, tell)
+
+    def _of_whole_trees(self, chosen: ProviderChoice) -> Iterator[CloudProvider] | None:
+        """The chosen providers out of whole trees, with all facets that these have."""
+        if chosen.in_trees is None and chosen.below is None:
+            trees = self._whole.all()
+            return None if trees is None else chain.from_iterable(one.providers for one in trees)
+        found: dict[str, CloudProvider] = {}
+        for top in [body["uuid"] for body in chosen.below or ()] or chosen.in_trees or ():
+            tree = self._whole.of(top)
+            if tree is None:
+                return None
+            part = tree.providers if chosen.below is None else _subtree(tree, top)
+            found.update((provider.uuid, provider) for provider in part)
+        return iter(found.values())
 
     def listed(
         self, bodies: Sequence[ProviderBody], facets: Sequence[Facet], tell: TellProgress = _ignore
@@ -204,6 +182,50 @@ class CloudReader:
 
     # -- trees
 
+    def whole_tree(self, root: str) -> CloudTree:
+        """The tree of a root with all facets but allocations; `NO_TREE` without such a root."""
+        found = self._whole.of(root)
+        return self._walked(root, self._server.tree(root)) if found is None else self._placed(found)
+
+    def whole_trees(self) -> Iterator[CloudTree]:
+        """All trees, each read as the caller takes it; one that ends meanwhile is left out."""
+        whole = self._whole.all()
+        if whole is not None:
+            yield from map(self._placed, whole)
+            return
+        members: defaultdict[str, list[ProviderBody]] = defaultdict(list)
+        for body in self._server.providers():
+            members[body["root_provider_uuid"]].append(body)
+        for root, bodies in members.items():
+            tree = self._walked(root, bodies)
+            if tree.providers:
+                yield tree
+
+    def _placed(self, tree: CloudTree) -> CloudTree:
+        """The tree with the places of its sharing providers, which its answer does not have."""
+        placed = []
+        for provider in tree.sharing:
+            body = self._server.provider(provider.uuid)
+            if body is not None:
+                fresh = {**body, "generation": provider.body["generation"]}
+                placed.append(replace(provider, body=fresh))
+        return CloudTree(tree.providers, tuple(placed))
+
+    def _walked(self, root: str, bodies: Sequence[ProviderBody]) -> CloudTree:
+        """A tree out of single answers; an empty one if its root is deleted meanwhile."""
+        facets = (*ASSOCIATIONS, Facet.USAGES)
+        top = next((body for body in bodies if body["uuid"] == root), None)
+        if top is None:
+            return NO_TREE
+        members = tuple(self.listed(parents_first(top, bodies), facets))
+        if not members or members[0].uuid != root:
+            return NO_TREE
+        inside = {member.uuid for member in members}
+        aggregates = {aggregate for member in members for aggregate in member.aggregates}
+        lending = self._server.sharing_providers(aggregates)
+        outside = [body for body in lending if body["uuid"] not in inside]
+        return CloudTree(members, tuple(self.listed(outside, facets)))
+
     def tree(self, uuid: str, known: ProviderTree | None = None) -> ProviderTree:
         """The tree of a provider, with its sharing providers as lone roots.
 
@@ -222,8 +244,12 @@ class CloudReader:
         facets: Sequence[Facet] = (*ASSOCIATIONS, Facet.USAGES),
     ) -> tuple[ProviderTree, dict[str, AmountsByClass]]:
         """The same, and the usages of the providers that are not in `known`."""
-        members = self._server.tree(uuid)
+        whole = self._whole.of(uuid) if known is None else None
         tree = ProviderTree()
+        if whole is not None:
+            whole.put_into(tree)
+            return tree, {one.uuid: one.usages for one in (*whole.providers, *whole.sharing)}
+        members = self._server.tree(uuid)
         try:
             tree.populate_from_iterable(members)
         except ValueError as error:
@@ -283,6 +309,17 @@ class CloudReader:
             tell(len(questions), 1)
             if answer is not None:
                 yield answer
+
+
+def _subtree(tree: CloudTree, top: str) -> list[CloudProvider]:
+    """A provider of the tree and all below it, parents first."""
+    inside = {top}
+    found = []
+    for provider in tree.providers:
+        if provider.uuid == top or provider.body["parent_provider_uuid"] in inside:
+            inside.add(provider.uuid)
+            found.append(provider)
+    return found
 
 
 @contextmanager

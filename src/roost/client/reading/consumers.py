@@ -15,14 +15,13 @@ from roost.client.errors import NotOffered, QuestionRefused
 from roost.client.placement import Placement, ProviderBody
 from roost.client.placement.answers import AmountsByClass
 from roost.client.questions import Json, Questions, ServerQuestion, ask_consumers
+from roost.client.reading.cloud_provider import CloudProvider, sum_of
 from roost.client.reading.cloud_reader import (
     THREADS,
-    CloudProvider,
     CloudReader,
     Facet,
     ProviderChoice,
     TellProgress,
-    sum_of,
 )
 from roost.client.reading.parallel import in_order
 

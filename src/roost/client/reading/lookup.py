@@ -104,8 +104,13 @@ def provider_argument(body: ProviderBody) -> str:
 
 def subtree_of(placement: Placement, top: ProviderBody) -> list[ProviderBody]:
     """A provider and all below it, parents first."""
+    return parents_first(top, placement.tree(top["uuid"]))
+
+
+def parents_first(top: ProviderBody, bodies: Iterable[ProviderBody]) -> list[ProviderBody]:
+    """A provider, and of these providers all that are below it; parents before their children."""
     children: dict[str | None, list[ProviderBody]] = {}
-    for body in placement.tree(top["uuid"]):
+    for body in bodies:
         children.setdefault(body["parent_provider_uuid"], []).append(body)
     found = [top]
     for body in found:

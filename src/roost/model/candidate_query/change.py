@@ -54,7 +54,7 @@ def change_amount(query: CandidateQuery, suffix: str, name: str, amount: int) ->
     least, most = _AMOUNT
     return QueryChange(
         ("amount", suffix, name),
-        f"ask for {amount} {name} instead of {wanted}{place(query, suffix)}",
+        f"ask for {amount:,} {name} instead of {wanted:,}{place(query, suffix)}",
         # The quotient comes first: an amount may have thousands of digits.
         least + (most - least) * (abs(wanted - amount) / max(wanted, amount)),
         partial(edits.with_amount, suffix=suffix, name=name, amount=amount),

@@ -174,14 +174,15 @@ class WantedResources(Condition):
             if provider is None:
                 return f"No provider of {tree} has inventory of {lack.resource_class}"
             return f"{provider} has no inventory of {lack.resource_class}"
-        wanted = f"{lack.wanted} {'is' if lack.wanted == 1 else 'are'} wanted"
+        wanted = f"{lack.wanted:,} {'is' if lack.wanted == 1 else 'are'} wanted"
         if lack.rule is LackRule.UNITS and lack.units is not None:
             units = lack.units
             return (
-                f"{provider} gives {lack.resource_class} from {units.min_unit} to {units.max_unit} "
-                f"in steps of {units.step_size}, {wanted}"
+                f"{provider} gives {lack.resource_class} from {units.min_unit:,} to "
+                f"{units.max_unit:,} in steps of "
+                f"{units.step_size:,}, {wanted}"
             )
-        return f"{provider} has {lack.free} {lack.resource_class} free, {wanted}"
+        return f"{provider} has {lack.free:,} {lack.resource_class} free, {wanted}"
 
     def changes(self, query: CandidateQuery, lack: Lack) -> Iterator[QueryChange]:
         suffix, name = lack.group or "", lack.resource_class

@@ -83,8 +83,8 @@ class AuditFinding:
                 return f"Consumer {self.consumer} holds resources, but is not a known consumer."
             case FindingKind.OVER_CAPACITY:
                 return (
-                    f"Consumers hold {self.used} {self.resource_class} of {name}, whose capacity "
-                    f"is {self.capacity}."
+                    f"Consumers hold {self.used:,} {self.resource_class} of {name}, "
+                    f"whose capacity is {self.capacity:,}."
                 )
             case FindingKind.NEEDS_CLEANING:
                 return f"{name} is for one use, was used, and waits to be cleaned."

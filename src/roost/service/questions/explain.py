@@ -304,7 +304,7 @@ def _fact(
         return None
     class_id = forest.vocabulary.class_ids[resource_class]
     largest = largest_free(forest, class_id, group.resources[resource_class])
-    return f"the most that one has left is {largest}"
+    return f"the most that one has left is {largest:,}"
 
 
 def uuids_in(misses: Iterable[Miss]) -> set[str]:

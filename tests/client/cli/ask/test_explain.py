@@ -150,6 +150,13 @@ def test_each_alternative_has_a_funnel(serving: Serving) -> None:
     assert any(line.endswith(f"  root {HOST['uuid']}") for line in lines)
 
 
+def test_a_request_that_fits_has_no_misses(serving: Serving) -> None:
+    serving({EXPLAIN: explanation(feasible=True)})
+    assert "Nearest misses" not in roost("explain", "VCPU=4").lines
+    serving({EXPLAIN: explanation()})
+    assert "Nearest misses" in roost("explain", "VCPU=4").lines
+
+
 def test_a_request_may_come_from_a_log(serving: Serving) -> None:
     stub = serving({EXPLAIN: explanation(feasible=True)})
     line = '"GET /placement/allocation_candidates?limit=1000&resources=VCPU%3A1 HTTP/1.1" 200'

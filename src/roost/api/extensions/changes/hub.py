@@ -1,6 +1,6 @@
 """The hub: one thread of a process reads the journal for all clients that follow it.
 
-It looks once a second while there are followers, and keeps what it read last: batches with numbers.
+It looks about once a second while there are followers, and keeps batches of what it read last.
 A follower that has a batch takes the next ones from here. A follower that is further behind reads
 the database by itself, as far as the hub has read, and goes on here.
 """
@@ -40,8 +40,9 @@ from roost.store.journal.position import JournalLost, Position
 
 _LOG = logging.getLogger(__name__)
 
-# How often the hub looks, while there are followers.
-LOOK_SECONDS = 1.0
+# How often the hub looks, while there are followers: a little more than once a second, so that a
+# follower hears of a write within a second.
+LOOK_SECONDS = 0.8
 _TIDY_SECONDS = 5.0
 # How many changes a page of the hub has, unless one transaction has more.
 _PAGE_ROWS = 1000
