@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -94,3 +95,18 @@ def test_a_refused_request_keeps_what_was_typed(demo: ApiClient, window: Browser
     page.keyboard.press("Enter")
     expect(page.locator(".answer .state")).to_contain_text("NO_SUCH_CLASS")
     expect(page.get_by_label("Amount of NO_SUCH_CLASS")).to_have_value("1")
+
+
+@pytest.mark.parametrize("way", ["paste", "button"])
+def test_a_pasted_query_is_asked_at_once_and_a_typed_one_with_the_button(
+    demo: ApiClient, window: BrowserPage, way: str
+) -> None:
+    page = window.open("ask")
+    text = page.get_by_label("Query string")
+    text.fill("resources=VCPU:1")
+    if way == "paste":
+        text.dispatch_event("paste")
+    else:
+        page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.locator("h1")).to_contain_text("more of this request fit")
+    expect(page).to_have_url(re.compile("query=resources"))

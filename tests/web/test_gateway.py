@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from urllib.request import Request, urlopen
@@ -13,13 +12,13 @@ from urllib.request import Request, urlopen
 import pytest
 from playwright.sync_api import Browser, expect
 
-from roost.cli.ui.command import PageServer
 from roost.cli.ui.gateway import Gateway
 from roost.client.placement import Placement
 from roost.client.transport import PlacementRequest, PlacementResponse
 from roost.client.transport.connecting import connect
 from support.api_client import Answer, ApiClient
 from support.browser import BrowserPage
+from support.page_server import serving
 from support.requirements import reference_environment
 from support.servers.live_server import ReferenceServer
 from support.transports.application import ApplicationTransport
@@ -29,6 +28,7 @@ pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 HOST = "11111111-1111-4111-8111-111111111111"
 KEY = "the-key"
 WITH_KEY = {"x-auth-token": KEY}
+FOLLOWING = WITH_KEY | {"accept": "text/event-stream"}
 
 
 class PlainPlacement(ApplicationTransport):
@@ -46,7 +46,10 @@ def put_behind(window: BrowserPage, gateway: Gateway) -> None:
     def send(method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
         answer = gateway.answer(method, path, headers, body)
         # The browser of a test gets whole answers: of a stream, the first event.
-        content = answer.body if answer.stream is None else next(answer.stream)
+        content = answer.body
+        if answer.stream is not None:
+            with closing(answer.stream):
+                content = next(answer.stream)
         return Answer(answer.status, dict(answer.headers), content)
 
     assert window.api is not None
@@ -99,6 +102,7 @@ def test_candidates_of_another_server_are_drawn_without_a_reason(plain: BrowserP
     [
         ("GET", "http://elsewhere.example/traits"),
         ("GET", "//elsewhere.example/traits"),
+        ("GET", "http://[/traits"),
         ("GET", "/traits/../metrics"),
         ("GET", "/roost//overview"),
         ("GET", "/metrics"),
@@ -121,24 +125,10 @@ def test_without_the_key_there_are_files_and_nothing_else(api: ApiClient) -> Non
     assert KEY.encode() not in gateway.answer("GET", "/ui/", {}, b"").body
 
 
-@contextmanager
-def serving(gateway: Gateway) -> Iterator[str]:
-    """The address at which browsers find the gateway."""
-    with PageServer("127.0.0.1", 0, gateway) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 def test_a_stream_brings_changes_as_they_happen(api: ApiClient) -> None:
-    headers = WITH_KEY | {"accept": "text/event-stream"}
     with (
         serving(Gateway(ApplicationTransport(api), KEY)) as url,
-        urlopen(Request(f"{url}/roost/changes", headers=headers)) as stream,
+        urlopen(Request(f"{url}/roost/changes", headers=FOLLOWING)) as stream,
     ):
         assert stream.readline().startswith(b"id: ")
         assert api.post("/resource_providers", {"name": "host-1"}).status == 200

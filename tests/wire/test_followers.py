@@ -148,6 +148,23 @@ def test_a_request_behind_a_wait_is_answered_after_it(
         assert client.answer().status == 200
 
 
+def test_a_body_behind_a_wait_is_asked_for_after_the_answer(
+    server: LiveServer, api: ApiClient, host: str
+) -> None:
+    body = b'{"name": "host behind a wait"}'
+    headers = {"Expect": "100-continue", "Content-Length": str(len(body))}
+    headers["Content-Type"] = "application/json"
+    with RawClient(server.port) as client:
+        client.send(request("GET", changes_path(since=now(api), wait=300)))
+        wait_until(lambda: following(server) > 0)
+        client.send(request("POST", "/resource_providers", headers))
+        written = claim(api, host)
+        assert requests_of(client.answer().json["changes"]) == [request_id(written)]
+        assert client.answer().status == 100
+        client.send(body)
+        assert client.answer().status == 200
+
+
 def test_an_old_client_gets_a_stream_without_chunks(
     server: LiveServer, api: ApiClient, host: str
 ) -> None:

@@ -219,7 +219,8 @@ class Connection:
 
     def let_continue(self) -> None:
         """Send `100 Continue` to a client that waits for it, after all earlier answers."""
-        if self._owes_continue and not self.requests and not self.unsent:
+        is_between = not self.requests and not self.unsent and self.stream is None
+        if self._owes_continue and is_between:
             self._owes_continue = False
             # If the client is gone, its body does not come and the deadline passes.
             with suppress(OSError):
@@ -261,6 +262,8 @@ class Connection:
         except Exception:
             _LOG.exception("The end of an answer that broke off failed")
         finally:
+            # An answer that never began keeps its follower alive, even after `close`.
+            self.stream = None
             self.socket.close()
 
     def _answers_failed_handshake(self, failure: HandshakeFailed) -> bool:

@@ -383,12 +383,13 @@ class Poller:
         """Wait until the application has more. Only the end of the connection ends that."""
         connection.state = State.FOLLOWING
         with self._parking:
-            connection.is_parked = not connection.was_woken
-            connection.was_woken = False
-        if connection.is_parked:
-            self._listen(connection)
-        else:
+            was_woken, connection.was_woken = connection.was_woken, False
+            connection.is_parked = not was_woken
+        # From here on another thread may wake the connection, which hands it to a thread as well.
+        if was_woken:
             self._streams.put(connection)
+        else:
+            self._listen(connection)
 
     def _listen(self, connection: Connection) -> None:
         """Let epoll report that the client has gone, unless the client sends ahead."""

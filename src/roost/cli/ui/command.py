@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from contextlib import suppress
+import socket
+import threading
+from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -13,11 +15,14 @@ from roost.cli.shared.command import command
 from roost.cli.shared.connection import ConnectionSettings, page_options
 from roost.cli.shared.exit_status import WrongUsage
 from roost.cli.shared.terminal import echo_line
-from roost.cli.ui.gateway import Gateway, GatewayAnswer, refusal
+from roost.cli.ui.gateway import Gateway, GatewayAnswer, refusal, without_key
 
 _HOST = "127.0.0.1"
 _PORT = 8780
 _BODY_BYTES_MAX = 16 * 2**20
+_LENGTH_DIGITS_MAX = 20
+# A browser opens six, and each holds a thread.
+CONNECTIONS_MAX = 128
 
 
 class PageServer(ThreadingHTTPServer):
@@ -26,8 +31,25 @@ class PageServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, host: str, port: int, gateway: Gateway) -> None:
+        if ":" in host:
+            self.address_family = socket.AF_INET6
+        self._places = threading.BoundedSemaphore(CONNECTIONS_MAX)
         super().__init__((host, port), _Handler)
         self.gateway = gateway
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Let a thread serve a connection, or close the connection if too many are open."""
+        if self._places.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve a connection, and free its place."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -39,41 +61,59 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
     timeout = 60
 
+    def handle(self) -> None:
+        """Serve requests. A browser that leaves before its answer is no failure."""
+        with suppress(ConnectionError):
+            super().handle()
+
     def _do(self) -> None:
-        try:
-            length = int(self.headers.get("content-length") or 0)
-        except ValueError:
-            length = -1
-        if not 0 <= length <= _BODY_BYTES_MAX or "transfer-encoding" in self.headers:
-            self.close_connection = True
-            self._send(refusal(413, "The body is too large, or its length is unknown."))
-            return
-        body = self.rfile.read(length)
+        gateway = self.server.gateway
         headers = {name.lower(): value for name, value in self.headers.items()}
-        # A browser that leaves before its answer is no failure.
-        with suppress(ConnectionError, TimeoutError):
-            self._send(self.server.gateway.answer(self.command, self.path, headers, body))
+        length = self._length()
+        if length is None:
+            self._refuse(refusal(413, "The body is too large, or its length is unknown."))
+        elif length and not gateway.knows(headers):
+            self._refuse(without_key())
+        else:
+            body = self.rfile.read(length)
+            if len(body) < length:
+                raise ConnectionError("the browser left within its request")
+            self._send(gateway.answer(self.command, self.path, headers, body))
+
+    def _length(self) -> int | None:
+        """How many bytes the body has; `None` if the gateway does not take it."""
+        text = self.headers.get("content-length", "0")
+        if "transfer-encoding" in self.headers or not (text.isascii() and text.isdigit()):
+            return None
+        if len(text) > _LENGTH_DIGITS_MAX or int(text) > _BODY_BYTES_MAX:
+            return None
+        return int(text)
+
+    def _refuse(self, answer: GatewayAnswer) -> None:
+        """Answer without reading the body, so nothing else can use the connection."""
+        answer.headers.append(("connection", "close"))
+        self._send(answer)
 
     # The standard library calls methods with these names.
     do_GET = do_PUT = do_POST = do_DELETE = _do  # noqa: N815  # names of the standard library
 
     def _send(self, answer: GatewayAnswer) -> None:
-        self.send_response(answer.status)
-        for name, value in answer.headers:
-            self.send_header(name, value)
-        if answer.stream is None:
-            self.send_header("content-length", str(len(answer.body)))
-            self.end_headers()
+        stream = answer.stream
+        if stream is None:
+            self._send_head(answer, ("content-length", str(len(answer.body))))
             self.wfile.write(answer.body)
             return
-        # The end of the connection is the end of the stream.
-        self.send_header("connection", "close")
-        self.end_headers()
-        try:
-            for piece in answer.stream:
+        with closing(stream):
+            # The end of the connection is the end of the stream.
+            self._send_head(answer, ("connection", "close"))
+            for piece in stream:
                 self.wfile.write(piece)
-        finally:
-            answer.stream.close()  # type: ignore[attr-defined]  # the gateway makes a generator
+
+    def _send_head(self, answer: GatewayAnswer, framing: tuple[str, str]) -> None:
+        self.send_response(answer.status)
+        for name, value in (*answer.headers, framing):
+            self.send_header(name, value)
+        self.end_headers()
 
     def log_message(self, *_: Any) -> None:
         """Write nothing: the placement server has the log."""

@@ -10,11 +10,12 @@ import hmac
 import json
 import re
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
 
 from roost.cli.ui.stand_in import CANDIDATES, TREES, tree_answer
 from roost.client.errors import NoSuchProvider, PlacementError
@@ -36,14 +37,38 @@ _API = {
     "healthz",
 }
 _METHODS = frozenset({"GET", "PUT", "POST", "DELETE"})
-# No dot segment and no second slash changes where a path leads.
-_PATH = re.compile(r"/(?!/)(?!.*//)(?!.*/\.\.?(/|$))[\w\-./:@,~%!$&'()*+;=]*")
+# No second slash changes where a path leads.
+_PATH = re.compile(r"/(?!/)(?!.*//)[\w\-./:@,~%!$&'()*+;=]*")
+_DOTS = frozenset({".", ".."})
 _EVENTS = "text/event-stream"
 _JSON = "application/json"
 _PASSED = ("content-type", "openstack-api-version", "x-openstack-request-id")
 STREAMS_MAX = 16
 _WAIT_SECONDS = 15
+# A server that cannot let a request wait answers at once.
+_PAUSE_SECONDS = 0.5
 _VERSION_MAX = (1, 39)
+
+
+class EventStream:
+    """The events for one window. `close` frees its place, even if no event was taken."""
+
+    def __init__(self, events: Generator[bytes], leave: Callable[[], None]) -> None:
+        self._events = events
+        self._leave: Callable[[], None] | None = leave
+
+    def __iter__(self) -> EventStream:
+        return self
+
+    def __next__(self) -> bytes:
+        return next(self._events)
+
+    def close(self) -> None:
+        """End the stream; a second end does nothing."""
+        self._events.close()
+        leave, self._leave = self._leave, None
+        if leave is not None:
+            leave()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,32 +78,41 @@ class GatewayAnswer:
     status: int
     headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytes = b""
-    stream: Iterator[bytes] | None = None
+    # The server closes it.
+    stream: EventStream | None = None
 
 
 class Gateway:
     """Answers browsers on behalf of one placement server."""
 
-    def __init__(self, transport: Transport, key: str) -> None:
+    def __init__(
+        self, transport: Transport, key: str, rest: Callable[[float], None] = time.sleep
+    ) -> None:
         self._transport = transport
         self._key = key
+        self._rest = rest
         self._streams = threading.BoundedSemaphore(STREAMS_MAX)
         self._version: str | None = None
+
+    def knows(self, headers: Mapping[str, str]) -> bool:
+        """Whether a request has the key; names of headers are lower case."""
+        given = headers.get("x-auth-token", "")
+        return hmac.compare_digest(given.encode(), self._key.encode())
 
     def answer(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes
     ) -> GatewayAnswer:
         """The answer to a request; names of headers are lower case."""
-        split = urlsplit(target)
-        if split.scheme or split.netloc or not _PATH.fullmatch(split.path):
+        split = _own_path(target)
+        if split is None:
             return refusal(404, "This path is none of the API.")
         first = split.path.split("/")[1]
         if method == "GET" and first in ("", "ui"):
             return _file(split.path)
         if method not in _METHODS or first not in _API:
             return refusal(404, f"{method[:20]} {split.path[:80]} is no request of the API.")
-        if not hmac.compare_digest(headers.get("x-auth-token", "").encode(), self._key.encode()):
-            return refusal(401, "Open the link that `roost ui` has printed: it has the key.")
+        if not self.knows(headers):
+            return without_key()
         if split.path == "/roost/changes" and _EVENTS in headers.get("accept", ""):
             return self._events(dict(parse_qsl(split.query)))
         return self._sent_on(method, split.path, split.query, body)
@@ -98,6 +132,11 @@ class Gateway:
             return refusal(404, str(error), "roost.no_such_provider")
         except PlacementError as error:
             return refusal(502, f"The placement server cannot be asked: {error}")
+        if answer.status == HTTPStatus.UNAUTHORIZED:
+            # The browser would take it for a refusal of the key.
+            return refusal(
+                502, "The placement server refuses the token of `roost ui`. Start it anew."
+            )
         return _passed(answer)
 
     def _send(self, method: str, path: str, content: Any = None) -> PlacementResponse:
@@ -115,8 +154,9 @@ class Gateway:
                 text = str(answer.json["versions"][0]["max_version"])
                 newest = min(_VERSION_MAX, tuple(map(int, text.split("."))))
             except (PlacementError, LookupError, TypeError, ValueError):
-                newest = _VERSION_MAX
-            self._version = ".".join(map(str, newest))
+                # The next request asks again: this answer may come from a proxy.
+                return _version_text(_VERSION_MAX)
+            self._version = _version_text(newest)
         return self._version
 
     def _stood_in(self, path: str, query: str) -> GatewayAnswer:
@@ -137,19 +177,18 @@ class Gateway:
         if not self._streams.acquire(blocking=False):
             return refusal(503, f"{STREAMS_MAX} windows follow changes already. Close some.")
         headers = [("content-type", _EVENTS), ("cache-control", "no-store")]
-        return GatewayAnswer(200, headers, stream=self._pages(query, first))
+        stream = EventStream(self._pages(query, first), self._streams.release)
+        return GatewayAnswer(200, headers, stream=stream)
 
-    def _pages(self, query: Mapping[str, str], page: dict[str, Any]) -> Iterator[bytes]:
-        try:
-            while True:
-                yield f"id: {page['next']}\ndata: {json.dumps(page)}\n\n".encode()
-                asked = {**query, "since": page["next"], "wait": str(_WAIT_SECONDS)}
-                found = self._page(asked)
-                if isinstance(found, GatewayAnswer):
-                    return
-                page = found
-        finally:
-            self._streams.release()
+    def _pages(self, query: Mapping[str, str], page: dict[str, Any]) -> Generator[bytes]:
+        while True:
+            yield f"id: {page['next']}\ndata: {json.dumps(page)}\n\n".encode()
+            if not page["changes"]:
+                self._rest(_PAUSE_SECONDS)
+            found = self._page({**query, "since": page["next"], "wait": str(_WAIT_SECONDS)})
+            if isinstance(found, GatewayAnswer):
+                return
+            page = found
 
     def _page(self, query: Mapping[str, str]) -> dict[str, Any] | GatewayAnswer:
         answer = self._sent_on("GET", "/roost/changes", urlencode(query), b"")
@@ -157,6 +196,24 @@ class Gateway:
             return answer
         found: dict[str, Any] = json.loads(answer.body)
         return found
+
+
+def _own_path(target: str) -> SplitResult | None:
+    """The parts of a target that stays on the server; `None` for any other.
+
+    Some libraries and proxies resolve dots that a path has in encoded form.
+    """
+    try:
+        split = urlsplit(target)
+    except ValueError:
+        return None
+    if split.scheme or split.netloc or not _PATH.fullmatch(split.path):
+        return None
+    return split if _DOTS.isdisjoint(unquote(split.path).split("/")) else None
+
+
+def _version_text(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
 
 
 def _file(path: str) -> GatewayAnswer:
@@ -189,6 +246,11 @@ def _passed(answer: PlacementResponse) -> GatewayAnswer:
 
 def _json(status: int, value: Any) -> GatewayAnswer:
     return GatewayAnswer(status, [("content-type", _JSON)], json.dumps(value).encode())
+
+
+def without_key() -> GatewayAnswer:
+    """The refusal of a request without the key."""
+    return refusal(401, "Open the link that `roost ui` has printed: it has the key.")
 
 
 def refusal(status: int, detail: str, code: str = "placement.undefined_code") -> GatewayAnswer:

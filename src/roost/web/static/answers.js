@@ -20,9 +20,10 @@ export async function drawAnswer(found, view, signal) {
   if (explanation === null) return [withoutReasons(found.candidates.allocation_requests.length), await candidates(found, signal)];
   return [
     verdict(found),
+    explanation.feasible ? null : hints(explanation.hints, view),
     explanation.feasible && !found.provider ? await candidates(found, signal) : null,
     funnel(explanation, explanation.feasible),
-    explanation.feasible ? null : [misses(explanation.misses, view), hints(explanation.hints, view)],
+    explanation.feasible ? null : misses(explanation.misses, view),
   ].flat();
 }
 
@@ -168,7 +169,8 @@ function misses(found, view) {
 /** @param {{text: string, query: string}[]} found @param {View} view */
 function hints(found, view) {
   const list = h("div", { class: "hints" });
-  put(list, found.map((hint) => h("button", { class: "hint", title: hint.query, onclick: () => view.ask({ query: hint.query }) }, hint.text)));
+  const take = (/** @type {string} */ query) => { view.ask({ query }); window.scrollTo(0, 0); };
+  put(list, found.map((hint) => h("button", { class: "hint", title: hint.query, onclick: () => take(hint.query) }, hint.text)));
   if (found.length === 0) put(list, h("p", { class: "quiet" }, "No small change of this request fits."));
   return h("section", {}, h("h2", {}, "What would fit"), list);
 }

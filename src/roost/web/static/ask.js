@@ -25,7 +25,8 @@ function show(view) {
   const host = h("input", { name: "provider", class: "mono", size: 20, placeholder: "host", "aria-label": "Why not this host?", spellcheck: "false" });
   const whatif = new WhatIf(view);
   const answer = h("div", { class: "answer", "aria-live": "polite" });
-  put(view.filters, h("div", { class: "row query" }, h("label", { for: "query" }, "query"), text));
+  const submit = h("button", { type: "button", onclick: () => askFor(build(parse(text.value))) }, "Ask");
+  put(view.filters, h("div", { class: "row query" }, h("label", { for: "query" }, "query"), text, submit));
   put(view.main, h("div", { class: "ask" },
     h("div", { class: "asking" }, form.element,
       h("fieldset", {}, h("legend", {}, "why not this host?"), h("label", { class: "field" }, h("span", { class: "label" }, "host"), host)),
@@ -35,6 +36,8 @@ function show(view) {
 
   const askFor = (/** @type {string} */ query) => view.ask({ query });
   text.addEventListener("change", () => askFor(build(parse(text.value))));
+  // The text has what was pasted only after this event.
+  text.addEventListener("paste", () => setTimeout(() => askFor(build(parse(text.value)))));
   text.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault();
@@ -67,7 +70,8 @@ function show(view) {
     answer.setAttribute("aria-busy", "true");
     try {
       const found = await ask(query, provider, signal);
-      put(answer, await whatif.ask(signal), await drawAnswer(found, view, signal));
+      const imagined = await whatif.ask(signal);
+      put(answer, imagined, imagined && h("h2", {}, "Now, without the change"), await drawAnswer(found, view, signal));
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       put(answer, h("div", { class: "state", role: "alert" }, h("h2", {}, "The server does not take this request"), h("p", {}, error.message)));

@@ -32,7 +32,7 @@ export class Grid {
     view.signal.addEventListener("abort", () => resized.disconnect());
     this.element.addEventListener("keydown", (event) => this._move(event));
     for (const kind of ["mouseover", "focusin"]) this.element.addEventListener(kind, (event) => this._tell(event.target));
-    for (const kind of ["mouseleave", "focusout"]) this.element.addEventListener(kind, () => { byId("tip").hidden = true; });
+    for (const kind of ["mouseleave", "focusout", "click"]) this.element.addEventListener(kind, () => { byId("tip").hidden = true; });
   }
 
   /** @param {Group[]} groups @param {string} resourceClass @param {boolean} byRequest */

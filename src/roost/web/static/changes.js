@@ -11,7 +11,7 @@ import { age, counted, localTime, whole } from "./numbers.js";
 const KINDS = {
   usage: "claimed or released", inventory: "inventory", traits: "traits", aggregates: "aggregates", provider_created: "created",
   provider_renamed: "renamed", provider_moved: "moved", provider_deleted: "deleted", provider_adopted: "adopted", provider: "changed",
-  resource_classes: "names of classes", trait_names: "names of traits",
+  resource_classes: "classes came, went or got other names", trait_names: "traits came or went",
 };
 /** @type {Field[]} */
 const FIELDS = [
@@ -129,7 +129,7 @@ function groups(changes, fresh) {
     const [{ at, request_id: request, user_id: user, project_id: project }] = mine;
     return h("li", { class: marked.has(mine[0]) ? "changed" : "", "data-request": request ?? "" },
       h("div", {}, h("time", { datetime: at, title: localTime(at) }, new Date(at).toLocaleTimeString()), h("small", {}, ` ${age(at)} ago`)),
-      h("div", {}, lines(mine), h("small", {}, [counted(mine.length, "change"), user && `user ${user}`, project && `project ${project}`, request ?? "written by a program without requests"].filter(Boolean).join(" · "))));
+      h("div", {}, lines(mine), h("small", {}, [counted(mine.length, "change"), user && `by user ${user}${project ? ` of project ${project}` : ""}`, request ?? "no request is known"].filter(Boolean).join(" · "))));
   }));
 }
 

@@ -15,7 +15,7 @@ const ASKED = ["type", "project", "user", "provider", "older_than", "order"];
 const FIELDS = [
   { name: "type", label: "type", hint: "any", size: 10 },
   { name: "project", label: "project", hint: "any" },
-  { name: "provider", label: "holds from", hint: "host or device", size: 20 },
+  { name: "provider", label: "holds from", hint: "host or device", size: 28 },
   { name: "older_than", label: "older than", hint: "30d", size: 4 },
   { name: "order", label: "first", choices: [["", "the oldest"], ["size", "the largest"]] },
   { name: "group", label: "group by", choices: [["", "nothing"], ["type", "type"], ["project", "project"], ["user", "user"], ["host", "host"]] },

@@ -82,7 +82,7 @@ function setUpSearch(go) {
       h("li", { role: "option", id: `found-${index}`, "data-path": entry.path, "aria-selected": "false",
         onmousedown: (event) => { event.preventDefault(); leave(entry.path); } },
       h("code", {}, entry.text), " ", h("small", {}, entry.kind))));
-    if (found.length === 0) put(list, h("li", { class: "none" }, "Nothing has this name."));
+    if (found.length === 0) put(list, h("li", { class: "none" }, "Nothing found. Devices and consumers are found by their whole name or uuid."));
     list.hidden = false;
     text.setAttribute("aria-expanded", "true");
     choose(-1);
