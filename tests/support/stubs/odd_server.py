@@ -47,6 +47,10 @@ class OddServer(PlacementStub):
         """The requests that were recorded."""
         return sorted(self._kept)
 
+    def forget(self) -> None:
+        """Forget the recorded answers."""
+        self._kept.clear()
+
     def play(self, spoilt: RequestKey, fault: AnswerFault) -> None:
         """From now on, give the recorded answers, with a fault in those to one request."""
         self._records = False
