@@ -156,6 +156,7 @@ class JsonBody:
 
 
 def _no_handler(_services: Services, _request: Request) -> Response:
+    """The handler of a declaration that decorates no function yet."""
     raise NotImplementedError
 
 

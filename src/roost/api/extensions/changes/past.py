@@ -17,8 +17,7 @@ from roost.api.routing import QueryString, RequestParameter, Route, Success, rou
 from roost.api.services import Services
 from roost.service.ledger.changes import ChangeFilter, changes_of
 from roost.service.questions.provider_list import resolve_provider
-from roost.store.journal.changes import ChangeCursor
-from roost.store.journal.past import read_past
+from roost.store.journal.changes import ChangeCursor, read_past
 
 _LENGTH_DEFAULT = 200
 _LENGTH_MAX = 1000
